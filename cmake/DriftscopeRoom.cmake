@@ -1,0 +1,63 @@
+# One target per room, with the same strict flags everywhere.
+
+add_library(driftscope_flags INTERFACE)
+target_compile_options(driftscope_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -Werror
+    -ffp-contract=off -fno-fast-math>)
+target_include_directories(driftscope_flags INTERFACE "${PROJECT_SOURCE_DIR}")
+# System headers of libraries stay out of -Werror through IMPORTED targets.
+if(DRIFTSCOPE_SANITIZE)
+  target_compile_options(driftscope_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${DRIFTSCOPE_SANITIZE} -fno-omit-frame-pointer
+      -fno-sanitize-recover=all>)
+  target_link_options(driftscope_flags INTERFACE -fsanitize=${DRIFTSCOPE_SANITIZE})
+endif()
+
+# driftscope_room(NAME [DEPENDS target…]): a static library from every .cpp of the current folder.
+# Files named *_avx2.cpp and *_avx512.cpp get the flags of their instruction set; everything
+# else stays at the baseline, so one binary starts on any x86-64.
+function(driftscope_room name)
+  cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  if(NOT sources)
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE driftscope_flags ${ROOM_DEPENDS})
+    return()
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC driftscope_flags ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
+  driftscope_isa_flags("${sources}")
+endfunction()
+
+function(driftscope_isa_flags sources)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    return()
+  endif()
+  foreach(source IN LISTS sources)
+    if(source MATCHES "_avx2\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        "-O3;-mavx2;-mfma;-mf16c")
+    elseif(source MATCHES "_avx512\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        "-O3;-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mfma;-mf16c;-mprefer-vector-width=512")
+    endif()
+  endforeach()
+endfunction()
+
+# driftscope_tests(NAME DEPENDS target…): a GoogleTest program from every .cpp of the folder.
+function(driftscope_tests name)
+  cmake_parse_arguments(TESTS "" "" "DEPENDS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE driftscope_flags ${TESTS_DEPENDS} GTest::gmock
+    GTest::gtest_main)
+  target_compile_definitions(${name} PRIVATE
+    DRIFTSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+    DRIFTSCOPE_BINARY_DIR="${PROJECT_BINARY_DIR}"
+    DRIFTSCOPE_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
+  include(GoogleTest)
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a run emits. Standard library and Result only.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/result.h"
+#include "kernels/base/types.h"
+
+namespace driftscope {
+
+// Lanes of one experiment. `b` follows its own tokens, `b_forced` is fed A's, `control` is A again.
+enum class Lane : std::uint8_t { a, b, b_forced, control, reference };
+inline constexpr std::array kAllLanes{Lane::a, Lane::b, Lane::b_forced, Lane::control,
+                                      Lane::reference};
+[[nodiscard]] constexpr std::string_view lane_name(Lane lane) {
+  switch (lane) {
+    case Lane::a:
+      return "a";
+    case Lane::b:
+      return "b";
+    case Lane::b_forced:
+      return "b_forced";
+    case Lane::control:
+      return "control";
+    case Lane::reference:
+      return "reference";
+  }
+  return "?";
+}
+[[nodiscard]] constexpr std::optional<Lane> lane_from_name(std::string_view name) {
+  for (const Lane lane : kAllLanes) {
+    if (lane_name(lane) == name) return lane;
+  }
+  return std::nullopt;
+}
+
+enum class TapLevel : std::uint8_t {
+  logits,  // logits rows only
+  layers,  // and each layer's output, the embedding and the final norm
+  all,     // and every operation
+};
+
+// One tensor row seen during a step: the row of the token whose logits the step reports.
+// layer -1: before the first layer ("embedding") or after the last ("final_norm").
+struct TensorTap {
+  int layer = 0;
+  std::string_view operation;  // one of tap_operations(); static storage
+  std::span<const float> values;
+};
+
+// One step of one lane. Spans are valid during accept() only.
+struct StepRecord {
+  Lane lane = Lane::a;
+  std::int64_t step = 0;          // from 0; a lane's steps arrive in order without gaps
+  TokenId choice{};               // what this lane would emit: greedy or sampled from its logits
+  TokenId emitted{};              // what was fed onward (b_forced: A's token; else the choice)
+  std::span<const float> logits;  // [vocabulary]
+  std::span<const TensorTap> taps;
+  std::int64_t timing_ns = 0;
+};
+
+// Receives rows while a run goes on. Calls come from one thread, in the order of the run.
+class TraceSink {
+ public:
+  virtual ~TraceSink() = default;
+  [[nodiscard]] virtual Result<void> accept(const StepRecord& record) = 0;
+};
+
+// Where each tap stands, for sizing files up front.
+struct TapSpec {
+  int layer = 0;
+  std::string operation;
+  std::int64_t width = 0;
+  friend bool operator==(const TapSpec&, const TapSpec&) = default;
+};
+
+// Whether a lane came to its end.
+enum class TraceState : std::uint8_t { complete, partial, interrupted };
+[[nodiscard]] constexpr std::string_view trace_state_name(TraceState state) {
+  switch (state) {
+    case TraceState::complete:
+      return "complete";
+    case TraceState::partial:
+      return "partial";
+    case TraceState::interrupted:
+      return "interrupted";
+  }
+  return "?";
+}
+
+}  // namespace driftscope

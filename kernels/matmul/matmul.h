@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// y = x · wᵀ + bias, each output reduced under a ReductionPlan.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "kernels/base/isa.h"
+#include "kernels/base/parallel.h"
+#include "kernels/plan/dtype.h"
+#include "kernels/plan/reduction_plan.h"
+
+namespace driftscope {
+
+// Weights as they lie in memory; not owned.
+struct WeightView {
+  const void* data = nullptr;  // [rows, columns], row-major, element type `dtype`
+  Dtype dtype = Dtype::f32;    // f32, f16 or bf16; values widen to f32 exactly
+  std::int64_t rows = 0;       // N: outputs
+  std::int64_t columns = 0;    // K: terms of each sum
+};
+
+struct MatmulArguments {
+  const float* x = nullptr;     // [m, k], row-major
+  std::int64_t m = 0;           // rows in flight, at least 1
+  WeightView weight;            // [n, k]
+  const float* bias = nullptr;  // [n], or null. Added in f32 after the reduction.
+  float* y = nullptr;           // [m, n], row-major; must not overlap x
+  ReductionPlan plan;
+  // Each output is rounded to this type once, after the bias (f32: not at all).
+  Dtype output_dtype = Dtype::f32;
+};
+
+// One way to compute it. All portable variants give the same bits.
+struct MatmulVariant {
+  std::string_view name;  // "scalar", "avx2", "avx512"
+  Isa isa;
+  Determinism determinism;  // what the variant promises
+  bool portable;            // same bits as the scalar definition
+  void (*run)(const MatmulArguments& arguments, Parallel& parallel);
+};
+[[nodiscard]] std::span<const MatmulVariant> matmul_variants();
+
+// Runs the portable variant of `isa`, for any plan. y[i, j] depends on row i of x, row j of
+// the weight, the bias and the plan, and on nothing else.
+void matmul(const MatmulArguments& arguments, Isa isa, Parallel& parallel);
+
+// The same in f64 throughout (inputs widened, plain rising sum): the witness in tests.
+void matmul_reference(const MatmulArguments& arguments, double* y);
+
+}  // namespace driftscope
