@@ -8,7 +8,7 @@ import torch.nn.functional as F
 CONFIG = {
     "vocab_size": 2048,
     "hidden_size": 192,
-    "intermediate_size": 384,
+    "intermediate_size": 512,
     "num_hidden_layers": 4,
     "num_attention_heads": 6,
     "num_key_value_heads": 2,

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// The immutable snapshot of what two runs did: the only thing that reports and views read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/metrics/metric.h"
+#include "engine/trace/trace.h"
+#include "kernels/base/types.h"
+
+namespace driftscope {
+
+enum class Tier : std::uint8_t { bitwise, tolerance, token, semantic, different, inconclusive };
+enum class FlipCause : std::uint8_t {
+  tie_break,
+  near_tie,
+  excess_drift,
+  input,
+  sampler,
+  unexplained
+};
+enum class Severity : std::uint8_t { info, notice, warning, error };
+[[nodiscard]] std::string_view name_of(Tier tier);
+[[nodiscard]] std::string_view name_of(FlipCause cause);
+[[nodiscard]] std::string_view name_of(Severity severity);
+[[nodiscard]] std::optional<Tier> tier_from_name(std::string_view name);
+[[nodiscard]] std::optional<FlipCause> flip_cause_from_name(std::string_view name);
+[[nodiscard]] std::optional<Severity> severity_from_name(std::string_view name);
+
+// Two tokens whose order differs between the rows; x ranks above y in A and below it in B.
+struct RankFlip {
+  TokenId x{};
+  TokenId y{};
+  std::int32_t rank_a_x = 0, rank_a_y = 0;  // from 0, in the whole row
+  std::int32_t rank_b_x = 0, rank_b_y = 0;
+  double gap_a = 0.0;  // logit x - logit y in A, 0 or more
+  double gap_b = 0.0;  // the same in B, 0 or less
+  friend bool operator==(const RankFlip&, const RankFlip&) = default;
+};
+
+// One step of the pair (a, b_forced): both computed after the same tokens.
+struct StepComparison {
+  std::int64_t step = 0;
+  TokenId token_a{};                   // emitted by A
+  TokenId choice_b{};                  // what B would emit after A's tokens
+  std::optional<TokenId> token_b;      // emitted by the free lane at this step
+  StepMetrics metrics;
+  std::vector<RankFlip> flips;         // pairs within the union of both top-K
+  bool flipped = false;                // choice_b differs from token_a
+};
+
+struct Divergence {
+  std::int64_t step = 0;
+  std::optional<TokenId> token_a;  // empty: this side had ended
+  std::optional<TokenId> token_b;
+  double margin_a = 0.0;  // top-1 minus top-2, each side's own row at this step
+  double margin_b = 0.0;
+  double gap_a = 0.0;           // A's logit of token_a minus A's logit of token_b
+  double gap_b = 0.0;           // B's logit of token_b minus B's logit of token_a
+  double drift = 0.0;           // centred_rms at this step
+  double usual_drift = 0.0;     // median centred_rms of the run
+  double p95_pair_drift = 0.0;  // p95 over steps of |d_top1 - d_top2|: the run's pairwise drift
+  double drift_excess = 0.0;
+  double tie_ulps = 0.0;
+  double rounding_bound = 0.0;  // a-priori bound of the drift that the differing knobs explain; 0: none
+  FlipCause cause = FlipCause::unexplained;
+  std::string reason;  // one sentence with the figures
+};
+
+struct RunStatistic {
+  std::string metric;
+  std::int64_t count = 0;  // steps with a defined value
+  double mean = 0.0, standard_error = 0.0, sum = 0.0;
+  double p50 = 0.0, p90 = 0.0, p95 = 0.0, p99 = 0.0, p999 = 0.0, maximum = 0.0, minimum = 0.0;
+  std::int64_t argmax_step = -1;
+};
+
+struct Finding {
+  std::string id;  // "first_divergence", "drift_without_flip", "nan_in_logits", …
+  Severity severity = Severity::info;
+  std::string text;      // a sentence with figures
+  std::string evidence;  // compact JSON object
+};
+
+struct TierCheck {
+  Tier tier = Tier::different;
+  std::optional<bool> holds;  // empty: not checked
+  std::string detail;
+};
+
+struct FieldDifference {
+  std::string field;  // "knob.matmul_policy", "model_sha256", "runtime.threads"
+  std::string a;
+  std::string b;
+};
+
+// How far two lanes differ at one place of the network, per step.
+struct TapDrift {
+  TapSpec spec;
+  std::vector<double> max_abs;  // [steps so far]
+  std::vector<double> rms;
+  std::vector<double> relative_rms;  // rms of the difference / rms of A's row; 0 where both are 0
+  std::vector<double> max_ulp;
+};
+
+struct LaneView {
+  Lane lane = Lane::a;
+  TraceState state = TraceState::partial;
+  std::vector<TokenId> tokens;  // emitted
+  std::string stop;             // "steps", "end_of_sequence", …
+};
+
+// Named, shown and settable thresholds of the verdict and of causes.
+struct ComparePolicy {
+  std::int64_t top_k = 10;
+  double near_tie_ulps = 4.0;         // margin within this many tie_ulps
+  double near_tie_drift_factor = 2.0;  // or within this times the run's p95 pairwise drift
+  double excess_factor = 4.0;          // drift_excess of this and more is out of the ordinary
+  // The tolerance tier: all must hold at every step. A negative value switches a limit off.
+  double max_abs_tolerance = 1e-3;
+  double kl_tolerance = 1e-4;
+};
+
+struct ControlResult {
+  bool present = false;
+  std::int64_t steps = 0;
+  double max_abs = 0.0;
+  bool bits_equal = false;
+};
+
+struct TokenPiece {
+  TokenId id{};
+  std::string bytes;  // may be part of a UTF-8 character
+};
+
+struct Comparison {
+  std::int64_t generation = 0;  // rises with each snapshot of one run
+  TraceState state = TraceState::partial;
+  std::int64_t vocabulary = 0;
+  std::int64_t planned_steps = 0;
+  std::vector<TokenId> prompt_a;
+  std::vector<TokenId> prompt_b;
+  std::string prompt_text;
+  std::string model_a;  // for display
+  std::string model_b;
+  std::string config_a_name, config_b_name;
+  std::string config_a_json, config_b_json;  // every knob
+  std::string command;                       // the exact command to repeat the run
+  ComparePolicy policy;
+  std::vector<std::shared_ptr<const StepComparison>> steps;
+  std::vector<LaneView> lanes;
+  std::optional<Divergence> first_divergence;  // free lanes
+  std::optional<Divergence> first_flip;        // forced lane
+  std::int64_t tokens_equal = 0;               // leading equal tokens of the free lanes
+  std::vector<RunStatistic> statistics;        // one per metric
+  std::vector<TapDrift> taps;
+  std::vector<FieldDifference> envelope_difference;
+  std::vector<Finding> findings;
+  std::vector<TierCheck> tiers;
+  Tier verdict = Tier::inconclusive;  // the strongest tier that holds
+  std::string verdict_text;           // one line
+  ControlResult control;
+  // Text of every token that occurs in the tokens or top-K lists, if the vocabulary is known; sorted by id.
+  std::vector<TokenPiece> pieces;
+  [[nodiscard]] const TokenPiece* piece(TokenId id) const;
+};
+using ComparisonPointer = std::shared_ptr<const Comparison>;
+
+}  // namespace driftscope

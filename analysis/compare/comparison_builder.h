@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns two traces into a Comparison, row by row: live from a run, or from a capture.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/compare/comparison.h"
+#include "engine/config/run_config.h"
+#include "engine/trace/trace.h"
+#include "kernels/base/result.h"
+
+namespace driftscope {
+
+// What is known of an experiment besides its rows.
+struct ExperimentFacts {
+  std::int64_t vocabulary = 0;
+  std::int64_t planned_steps = 0;
+  std::vector<TokenId> prompt_a;
+  std::vector<TokenId> prompt_b;
+  std::string prompt_text;
+  std::string model_a, model_b;                // display names
+  std::string model_sha256_a, model_sha256_b;  // combined; empty if unknown
+  RunConfig config_a, config_b;
+  std::string envelope_a, envelope_b;  // JSON
+  std::string command;
+  // For a-priori rounding bounds.
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t intermediate = 0;
+  Dtype stored_dtype = Dtype::f32;
+  std::vector<TapSpec> taps;
+  std::function<std::string(TokenId)> piece;  // may be empty
+};
+
+// A TraceSink that compares. Keeps only rows that still wait for their partner.
+class ComparisonBuilder : public TraceSink {
+ public:
+  ComparisonBuilder(ExperimentFacts facts, ComparePolicy policy);
+  ~ComparisonBuilder() override;
+  [[nodiscard]] Result<void> accept(const StepRecord& record) override;
+  // To be called when lanes end; stop is LaneSummary's reason as text.
+  void finish_lane(Lane lane, TraceState state, std::string stop);
+  // Steps of the pair (a, b_forced) compared so far.
+  [[nodiscard]] std::int64_t compared_steps() const;
+  [[nodiscard]] std::shared_ptr<const StepComparison> step(std::int64_t index) const;
+  // A snapshot with statistics, causes, findings, tiers and verdict over what is there.
+  [[nodiscard]] ComparisonPointer snapshot(TraceState state) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> m_state;
+};
+
+// Statistics, causes, findings, tiers and verdict from the steps, lanes and taps that `comparison`
+// already holds. Used by the builder and by readers that got the steps another way (events).
+void conclude(Comparison& comparison, const ExperimentFacts& facts);
+
+}  // namespace driftscope
