@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/isa.h"
 #include "kernels/base/parallel.h"
 #include "kernels/plan/dtype.h"
+#include "kernels/plan/reduction_plan.h"
 
 namespace driftscope {
 
@@ -22,7 +25,8 @@ struct RopeTable {
   std::vector<float> sine;
 };
 // inverse_frequencies: [half], in f64 (scaling such as llama3 already applied).
-// attention_factor multiplies cos and sin (1 for plain RoPE).
+// attention_factor multiplies cos and sin (1 for plain RoPE): in f64 before the one rounding
+// (f64), otherwise as an f32 multiplication after cos and sin were rounded to f32.
 [[nodiscard]] RopeTable make_rope_table(const std::vector<double>& inverse_frequencies,
                                         std::int64_t positions, Dtype table_dtype,
                                         double attention_factor);
@@ -40,10 +44,25 @@ struct RopeArguments {
   const RopeTable* table = nullptr;
   RopeLayout layout = RopeLayout::rotate_half;
   // With round_products each product is rounded to output_dtype before the sum (as separate
-  // 16-bit operations do); otherwise x1*cos - x2*sin is one product and one fma.
+  // 16-bit operations do); otherwise one product and one fma: y1 = fma(x1, cos, -(x2*sin)),
+  // y2 = fma(x2, cos, x1*sin). The result is rounded to output_dtype either way.
   bool round_products = false;
   Dtype output_dtype = Dtype::f32;
 };
+
+// One way to compute it. All portable variants give the same bits.
+struct RopeVariant {
+  std::string_view name;  // "scalar", "avx2", "avx512"
+  Isa isa;
+  Determinism determinism;  // what the variant promises
+  bool portable;            // same bits as the scalar definition
+  void (*run)(const RopeArguments& arguments, Parallel& parallel);
+};
+[[nodiscard]] std::span<const RopeVariant> rope_variants();
+
+// Every position must be in [0, table->positions); head_dim must be 2 * table->half.
 void apply_rope(const RopeArguments& arguments, Isa isa, Parallel& parallel);
+// The rotation in f64 throughout by the table's values: y [rows, heads, head_dim].
+void rope_reference(const RopeArguments& arguments, double* y);
 
 }  // namespace driftscope

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <cstddef>
+#include <vector>
+
+#include "kernels/attention/attention_task.h"
+#include "kernels/plan/portable_math.h"
+
+namespace driftscope {
+namespace {
+
+std::vector<float> widen_cache(const AttentionArguments& arguments, const void* cache,
+                               std::int64_t keys) {
+  std::vector<float> values(
+      static_cast<std::size_t>(keys * arguments.kv_heads * arguments.head_dim));
+  widen(arguments.kv_dtype, cache, values.data(), values.size());
+  return values;
+}
+
+void softmax_f64(std::vector<double>& row) {
+  const double max = *std::ranges::max_element(row);
+  double sum = 0.0;
+  for (double& value : row) sum += value = portable::exp(value - max);
+  for (double& value : row) value /= sum;
+}
+
+// q, y: [head_dim]; k, v: the first key of the head, `stride` elements from key to key.
+void query_reference(const AttentionArguments& arguments, KeyRange keys, const float* q,
+                     const float* k, const float* v, double* y) {
+  const std::int64_t stride = arguments.kv_heads * arguments.head_dim;
+  std::vector<double> row;
+  for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+    double dot = 0.0;
+    for (std::int64_t i = 0; i < arguments.head_dim; ++i) {
+      dot += double{q[i]} * double{k[key * stride + i]};
+    }
+    row.push_back(dot * double{arguments.scale});
+  }
+  softmax_f64(row);
+  for (std::int64_t i = 0; i < arguments.head_dim; ++i) {
+    double sum = 0.0;
+    for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+      sum += row[static_cast<std::size_t>(key - keys.begin)] * double{v[key * stride + i]};
+    }
+    y[i] = sum;
+  }
+}
+
+}  // namespace
+
+void attention_reference(const AttentionArguments& arguments, double* y) {
+  for (const AttentionSequence& sequence : arguments.sequences) {
+    const std::int64_t length = sequence.first_position + sequence.rows;
+    const std::vector<float> k = widen_cache(arguments, sequence.k, length);
+    const std::vector<float> v = widen_cache(arguments, sequence.v, length);
+    for (std::int64_t row = 0; row < sequence.rows; ++row) {
+      const KeyRange keys = visible_keys(arguments, sequence.first_position + row);
+      for (std::int64_t head = 0; head < arguments.heads; ++head) {
+        const std::int64_t offset =
+            head / (arguments.heads / arguments.kv_heads) * arguments.head_dim;
+        query_reference(arguments, keys,
+                        sequence.q + row * sequence.q_stride + head * arguments.head_dim,
+                        k.data() + offset, v.data() + offset, y);
+        y += arguments.head_dim;
+      }
+    }
+  }
+}
+
+}  // namespace driftscope

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// How attention is cut into tasks, and what each instruction set does with one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/attention/attention.h"
+
+namespace driftscope {
+
+// Some queries of one sequence that read the same key/value head. Nothing that is computed for a
+// query depends on the other queries of its task.
+struct AttentionTask {
+  const AttentionSequence* sequence;
+  std::int64_t kv_head;
+  std::int64_t head_begin, head_end;  // query heads, all reading kv_head
+  std::int64_t row_begin, row_end;
+};
+
+// Keys begin … end-1.
+struct KeyRange {
+  std::int64_t begin;
+  std::int64_t end;
+  [[nodiscard]] bool empty() const { return begin >= end; }
+};
+
+// The keys that a query at `position` sees.
+[[nodiscard]] KeyRange visible_keys(const AttentionArguments& arguments, std::int64_t position);
+
+// The tiles (flash) or splits that a query's keys are cut into; eager has one segment.
+struct Segmentation {
+  std::int64_t size;   // keys per segment; segment i is [i * size, (i + 1) * size), cut at the end
+  std::int64_t count;  // S of the merge order
+};
+[[nodiscard]] Segmentation segmentation(const AttentionArguments& arguments,
+                                        const AttentionSequence& sequence, std::int64_t position);
+
+// order[i]: the i-th of `count` splits to be merged, for `sequential` and `arrival`.
+void merge_order(const AttentionArguments& arguments, std::int64_t count, int* order);
+
+// scratch: attention_scratch(…) floats, aligned to 64 bytes, contents undefined.
+using AttentionFunction = void (*)(const AttentionArguments&, const AttentionTask&, float* scratch);
+void attention_task_scalar(const AttentionArguments& arguments, const AttentionTask& task,
+                           float* scratch);
+void attention_task_avx2(const AttentionArguments& arguments, const AttentionTask& task,
+                         float* scratch);
+void attention_task_avx512(const AttentionArguments& arguments, const AttentionTask& task,
+                           float* scratch);
+
+}  // namespace driftscope
