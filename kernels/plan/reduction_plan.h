@@ -16,6 +16,10 @@
 // sums in f64, rounded once to f32 at the end); kahan (each lane and each combination keeps
 // a compensation term, f32); bf16 or f16 (f32 inside a chunk; each chunk sum and each
 // partial result of step 4 rounded to that type).
+// Kahan in full: a state is (s, c), at first (+0, +0), and stands for s - c. Adding x·w:
+// y = fma(x, w, -c); t = s + y; c = (t - s) - y; s = t. Combining (s, c) with (s', c'):
+// y = s' - (c + c'); then as above. The result is s - c, once, after step 4.
+// A NaN result is always the quiet NaN 0x7fc00000, so that its bits do not depend on operand order.
 // No chunk and no lane depends on the number of threads, rows or the vector width.
 #pragma once
 
@@ -69,5 +73,20 @@ struct ReductionPlan {
                                std::int64_t k);
 // The same for a plain sum (each term is fused as fma(x, 1, lane)).
 [[nodiscard]] float reduce_sum(const ReductionPlan& plan, const float* x, std::int64_t k);
+
+// Pieces for variants that hold their lanes in registers. For f32, bf16 and f16 accumulators.
+// Elements of one chunk but the last: ceil(k / split_k).
+[[nodiscard]] constexpr std::int64_t chunk_length(const ReductionPlan& plan, std::int64_t k) {
+  return (k + plan.split_k - 1) / plan.split_k;
+}
+// Step 3. lanes: [count], count a power of two; overwritten.
+[[nodiscard]] float combine_lanes(LaneCombine combine, float* lanes, int count);
+// Step 4, with the accumulator's rounding. sums: [split_k]; overwritten. A NaN comes out canonical.
+// order: arrival_order(plan.arrival_seed, plan.split_k) where split_combine is arrival, else
+// unused.
+[[nodiscard]] float combine_chunks(const ReductionPlan& plan, float* sums, const int* order);
+[[nodiscard]] constexpr float canonical_nan(float value) {
+  return value == value ? value : __builtin_bit_cast(float, 0x7fc00000U);
+}
 
 }  // namespace driftscope

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/plan/portable_math_functions.h"
+
+namespace driftscope::portable {
+const MathTable kMathAvx512 = kMathTable;
+}  // namespace driftscope::portable
