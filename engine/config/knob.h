@@ -18,11 +18,11 @@ enum class KnobKind : std::uint8_t { choice, integer, real, boolean, text_list, 
 
 // What changing this knob alone may do to the bits of the logits on the host backend.
 enum class KnobEffect : std::uint8_t {
-  changes_bits,       // the arithmetic or its order changes
-  changes_with_batch,  // only where the matmul policy is shape_dependent: it changes the rows in flight
-                       // or the shape of a matmul, and so the plan
-  changes_choice,     // logits stay the same for equal tokens; which token is taken changes
-  none_expected,      // promised not to change a bit (threads, instruction set)
+  changes_bits,        // the arithmetic or its order changes
+  changes_with_batch,  // only where the matmul policy is shape_dependent: it changes the rows in
+                       // flight or the shape of a matmul, and so the plan
+  changes_choice,  // logits stay the same for equal tokens; which token is taken changes
+  none_expected,   // promised not to change a bit (threads, instruction set)
 };
 
 struct KnobSpec {
@@ -31,15 +31,18 @@ struct KnobSpec {
   std::string_view title;  // for people: "Matmul policy"
   std::string_view help;   // one or two sentences
   KnobKind kind = KnobKind::choice;
-  std::vector<std::string_view> choices;       // for KnobKind::choice
-  double minimum = 0.0;                        // for numbers, inclusive
-  double maximum = 0.0;                        // for numbers, inclusive
-  bool power_of_two = false;                   // for integers
-  std::vector<std::string_view> host_values;   // values the host honours; empty: all of them
-  std::vector<std::string_view> cuda_values;   // values the CUDA backend honours; {"-"}: none yet
+  std::vector<std::string_view> choices;      // for KnobKind::choice
+  double minimum = 0.0;                       // for numbers, inclusive
+  double maximum = 0.0;                       // for numbers, inclusive
+  bool power_of_two = false;                  // for integers
+  std::vector<std::string_view> host_values;  // values the host honours; empty: all of them
+  std::vector<std::string_view> cuda_values;  // values the CUDA backend honours; {"-"}: none yet
   KnobEffect effect = KnobEffect::changes_bits;
-  std::string (*get)(const RunConfig&) = nullptr;                       // as text, round-trips with set
-  Result<void> (*set)(RunConfig&, std::string_view text) = nullptr;    // range is checked before
+  // Assignments of both sides under which the effect shows, separated by spaces; empty: any.
+  // "attention=split_kv_count" says that attention_splits is read in that mode only.
+  std::string_view effect_base;
+  std::string (*get)(const RunConfig&) = nullptr;  // as text, round-trips with set
+  Result<void> (*set)(RunConfig&, std::string_view text) = nullptr;  // range is checked before
 };
 
 [[nodiscard]] std::span<const KnobSpec> knob_registry();
