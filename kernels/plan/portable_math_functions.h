@@ -195,7 +195,11 @@ double expm1_f64(double x) {
   const double exact = fused(n, -kLn2High, x);
   const double r = fused(n, -kLn2Low, exact);
   const double r_low = fused(n, -kLn2Low, exact - r);
-  const Pair m = quick_two_sum(r, exp_quotient(r) * r * r);  // exp(r) - 1
+  const Pair square = two_product(r, r);
+  const double q = exp_quotient(r);
+  const Pair curve = two_product(q, square.high);
+  Pair m = quick_two_sum(r, curve.high);  // exp(r) - 1
+  m.low += fused(q, square.low, curve.low);
   const double power = double_of((bits_of(t) - bits_of(kRound) + 1023U) << 52U);
   const Pair offset = two_sum(power, -1.0);
   const Pair sum = two_sum(offset.high, power * m.high);
@@ -214,7 +218,7 @@ Pair log_pair(double x) {
   // 2 atanh(s) = s · (2 + z·(2/3 + z·(2/5 + z·tail))), tail = 2/7 + 2/9 z + …
   double tail = 2.0 / 29.0;
   for (int i = 27; i >= 7; i -= 2) tail = fused(tail, z.high, 2.0 / i);
-  constexpr Pair kTwoFifths = {0x1.999999999999ap-2, -0x1.999999999999ap-57};
+  constexpr Pair kTwoFifths = {0x1.999999999999ap-2, -0x1.999999999999ap-56};
   constexpr Pair kTwoThirds = {0x1.5555555555555p-1, 0x1.5555555555555p-55};
   Pair sum = add(kTwoFifths, {z.high * tail, z.low * tail});
   sum = add(kTwoThirds, multiply(z, sum));
@@ -234,10 +238,10 @@ double pow_f64(double base, double exponent) {
   const double t = fused(x.high, kLog2E, kRound);
   const double n = t - kRound;
   const double exact = fused(n, -kLn2High, x.high);
-  const double r = fused(n, -kLn2Low, exact);
-  const double r_low = fused(n, -kLn2Low, exact - r) + x.low;
-  const Pair one = quick_two_sum(1.0, r);
-  const double q = fused(exp_quotient(r) * r, r, fused(r, r_low, r_low));
+  const double rounded = fused(n, -kLn2Low, exact);
+  const Pair r = two_sum(rounded, fused(n, -kLn2Low, exact - rounded) + x.low);
+  const Pair one = quick_two_sum(1.0, r.high);
+  const double q = fused(exp_quotient(r.high) * r.high, r.high, fused(r.high, r.low, r.low));
   return scale(one.high + (one.low + q), bits_of(t) - bits_of(kRound) + 4096U);
 }
 
