@@ -32,26 +32,15 @@ enum class Severity : std::uint8_t { info, notice, warning, error };
 [[nodiscard]] std::optional<FlipCause> flip_cause_from_name(std::string_view name);
 [[nodiscard]] std::optional<Severity> severity_from_name(std::string_view name);
 
-// Two tokens whose order differs between the rows; x ranks above y in A and below it in B.
-struct RankFlip {
-  TokenId x{};
-  TokenId y{};
-  std::int32_t rank_a_x = 0, rank_a_y = 0;  // from 0, in the whole row
-  std::int32_t rank_b_x = 0, rank_b_y = 0;
-  double gap_a = 0.0;  // logit x - logit y in A, 0 or more
-  double gap_b = 0.0;  // the same in B, 0 or less
-  friend bool operator==(const RankFlip&, const RankFlip&) = default;
-};
-
 // One step of the pair (a, b_forced): both computed after the same tokens.
 struct StepComparison {
   std::int64_t step = 0;
-  TokenId token_a{};                   // emitted by A
-  TokenId choice_b{};                  // what B would emit after A's tokens
-  std::optional<TokenId> token_b;      // emitted by the free lane at this step
+  TokenId token_a{};               // emitted by A
+  TokenId choice_b{};              // what B would emit after A's tokens
+  std::optional<TokenId> token_b;  // emitted by the free lane at this step
   StepMetrics metrics;
-  std::vector<RankFlip> flips;         // pairs within the union of both top-K
-  bool flipped = false;                // choice_b differs from token_a
+  std::vector<RankFlip> flips;  // pairs within the union of both top-K
+  bool flipped = false;         // choice_b differs from token_a
 };
 
 struct Divergence {
@@ -67,7 +56,8 @@ struct Divergence {
   double p95_pair_drift = 0.0;  // p95 over steps of |d_top1 - d_top2|: the run's pairwise drift
   double drift_excess = 0.0;
   double tie_ulps = 0.0;
-  double rounding_bound = 0.0;  // a-priori bound of the drift that the differing knobs explain; 0: none
+  double rounding_bound =
+      0.0;  // a-priori bound of the drift that the differing knobs explain; 0: none
   FlipCause cause = FlipCause::unexplained;
   std::string reason;  // one sentence with the figures
 };
@@ -118,7 +108,7 @@ struct LaneView {
 // Named, shown and settable thresholds of the verdict and of causes.
 struct ComparePolicy {
   std::int64_t top_k = 10;
-  double near_tie_ulps = 4.0;         // margin within this many tie_ulps
+  double near_tie_ulps = 4.0;          // margin within this many tie_ulps
   double near_tie_drift_factor = 2.0;  // or within this times the run's p95 pairwise drift
   double excess_factor = 4.0;          // drift_excess of this and more is out of the ordinary
   // The tolerance tier: all must hold at every step. A negative value switches a limit off.
@@ -165,7 +155,8 @@ struct Comparison {
   Tier verdict = Tier::inconclusive;  // the strongest tier that holds
   std::string verdict_text;           // one line
   ControlResult control;
-  // Text of every token that occurs in the tokens or top-K lists, if the vocabulary is known; sorted by id.
+  // Text of every token that occurs in the tokens or top-K lists, if the vocabulary is known;
+  // sorted by id.
   std::vector<TokenPiece> pieces;
   [[nodiscard]] const TokenPiece* piece(TokenId id) const;
 };
