@@ -71,10 +71,10 @@ struct LayerTensors {
   TensorView q_norm, k_norm;  // [head_dim]
   TensorView o;               // [hidden, heads * head_dim]
   TensorView o_bias;
-  TensorView ffn_norm;         // [hidden]
-  TensorView gate, up;         // [intermediate, hidden]
+  TensorView ffn_norm;  // [hidden]
+  TensorView gate, up;  // [intermediate, hidden]
   TensorView gate_bias, up_bias;
-  TensorView down;             // [hidden, intermediate]
+  TensorView down;  // [hidden, intermediate]
   TensorView down_bias;
 };
 
