@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// From flags to something that can run: models, prompts, configurations, neighbours.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/compare/comparison_builder.h"
+#include "analysis/capture/capture.h"
+#include "app/cli/command.h"
+#include "engine/config/run_config.h"
+#include "engine/exec/lockstep.h"
+#include "engine/model/checkpoint.h"
+#include "engine/text/tokenizer.h"
+#include "kernels/base/result.h"
+
+namespace driftscope::cli {
+
+struct LoadedModel {
+  std::string path;
+  std::shared_ptr<const ModelCheckpoint> checkpoint;
+  std::shared_ptr<const Tokenizer> tokenizer;  // null where the directory has none
+  std::vector<CheckpointFile> files;
+  std::string sha256;                // combined
+  std::string chat_template_sha256;  // empty: none
+};
+// Opens checkpoint and tokenizer (a missing tokenizer.json is fine, a broken one is not) and hashes.
+[[nodiscard]] Result<LoadedModel> load_model(const std::string& path, const Console& console);
+
+struct PromptOptions {
+  std::optional<std::string> text;
+  std::optional<std::string> file;
+  std::optional<std::string> ids;  // "1,2,3"
+  bool no_special = false;
+};
+void declare_prompt(CLI::App& app, PromptOptions& options);
+
+struct Prompt {
+  std::vector<TokenId> ids;
+  std::string text;
+  bool text_known = false;
+};
+// Exactly one of text, file, ids must be given. Ids are checked against the vocabulary.
+[[nodiscard]] Result<Prompt> make_prompt(const PromptOptions& options, const LoadedModel& model);
+
+[[nodiscard]] Result<std::vector<TokenId>> parse_ids(const std::string& list);
+[[nodiscard]] Result<std::string> read_text_file(const std::string& path);  // "-": standard input
+
+struct ConfigOptions {
+  std::string config;
+  std::vector<std::string> sets;
+};
+[[nodiscard]] Result<RunConfig> make_config(const ConfigOptions& options);
+
+// `count` prompts of neighbours: the lines of `file` in turn, or built-in sentences; without a
+// tokenizer the prompt's own ids, each rotated by another amount.
+[[nodiscard]] Result<std::vector<std::vector<TokenId>>> make_neighbours(
+    std::int64_t count, const std::string& file, const LoadedModel& model, const Prompt& prompt);
+
+// One side, ready.
+struct Side {
+  LoadedModel model;
+  Prompt prompt;
+  RunConfig config;
+  std::vector<std::vector<TokenId>> neighbours;
+  [[nodiscard]] LaneInput lane_input() const;
+};
+
+struct ExperimentOptions {
+  std::int64_t steps = 64;
+  TapLevel taps = TapLevel::logits;
+  std::string command;
+  bool control = true;
+};
+[[nodiscard]] ExperimentFacts make_facts(const Side& a, const Side& b,
+                                         const ExperimentOptions& options,
+                                         const std::string& created);
+[[nodiscard]] CaptureHeader make_header(const Side& a, const Side& b,
+                                        const ExperimentOptions& options, const std::string& created,
+                                        const ExperimentFacts& facts,
+                                        const std::vector<Lane>& lanes);
+
+// The command as a shell would take it back.
+[[nodiscard]] std::string quote_command(const std::vector<std::string>& arguments);
+
+}  // namespace driftscope::cli

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test: first the rooms without the window under
+# AddressSanitizer and UndefinedBehaviorSanitizer, then everything, the window's tests offscreen.
+#   ./test.sh            all
+#   ./test.sh --fast     without the sanitizer pass
+set -euo pipefail
+cd "$(dirname "$0")"
+. cmake/debian.sh
+
+# shellcheck disable=SC2086
+install_missing $BUILD_PACKAGES $GUI_PACKAGES $TEST_PACKAGES
+
+sanitized=passed
+if [ "${1:-}" != --fast ]; then
+  build asan-ubsan -DDRIFTSCOPE_GUI=OFF
+  ctest --test-dir build/asan-ubsan --output-on-failure -j"$(nproc)" || sanitized=failed
+fi
+build release
+ctest --test-dir build/release --output-on-failure -j"$(nproc)"
+if [ "$sanitized" = failed ]; then
+  echo "The sanitizer pass failed; see above." >&2
+  exit 1
+fi
