@@ -35,10 +35,16 @@ struct LockstepRequest {
   std::int64_t steps = 64;  // at most; a lane also ends at an end-of-sequence token or stop string
   bool control = true;      // run A a second time, from scratch
   TapLevel taps = TapLevel::logits;
-  DecodeText decode_text;   // may be empty: stop strings are then an error
+  DecodeText decode_text;  // may be empty: stop strings are then an error
 };
 
-enum class StopReason : std::uint8_t { steps, end_of_sequence, stop_string, context_full, cancelled };
+enum class StopReason : std::uint8_t {
+  steps,
+  end_of_sequence,
+  stop_string,
+  context_full,
+  cancelled
+};
 [[nodiscard]] std::string_view name_of(StopReason reason);
 
 struct LaneSummary {
@@ -49,6 +55,7 @@ struct LaneSummary {
   std::int64_t decode_ns = 0;
   // Plans that really ran, as text, e.g. "decode q_proj m=8 n=192 k=192: lanes=32 split_k=2 …"
   std::vector<std::string> plans;
+  std::string storage;  // where the weights lie, e.g. "weights copied to anonymous memory, …"
 };
 struct LockstepSummary {
   std::vector<LaneSummary> lanes;
@@ -64,11 +71,13 @@ using ProgressFunction = std::function<void(const RunProgress&)>;
 
 // Lanes a, b, b_forced and (if asked) control. Per step the order of records is a, b_forced, b,
 // control. b and b_forced are one execution until the tokens of A and B part (their inputs and so
-// their bits are the same by definition); then the state is copied and each goes on alone. The control
-// lane is always executed on its own. With scoring = prefill a free lane recomputes the whole
-// sequence at every step without a cache, and b_forced is one pass over prompt and all of A's
+// their bits are the same by definition); then the state is copied and each goes on alone. The
+// control lane is always executed on its own. With scoring = prefill a free lane recomputes the
+// whole sequence at every step without a cache, and b_forced is one pass over prompt and all of A's
 // tokens after A has ended (what a trainer recomputes), so its records arrive last.
-// Errors: usage (ids out of range, prompt longer than the context), engine.
+// b_forced ends with A: it has as many steps as A, unless B's context is full before.
+// Errors: usage (ids out of range, prompt longer than the context), inconclusive (vocabularies of
+// different size), engine, and whatever the sink returns.
 // On cancellation what was delivered stays valid and `cancelled` is set.
 [[nodiscard]] Result<LockstepSummary> run_lockstep(const LockstepRequest& request, TraceSink& sink,
                                                    const ProgressFunction& progress,

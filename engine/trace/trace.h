@@ -43,15 +43,15 @@ inline constexpr std::array kAllLanes{Lane::a, Lane::b, Lane::b_forced, Lane::co
 
 enum class TapLevel : std::uint8_t {
   logits,  // logits rows only
-  layers,  // and each layer's output, the embedding and the final norm
+  layers,  // and the embedding (embd), each layer's output (l_out) and the last norm (result_norm)
   all,     // and every operation
 };
 
 // One tensor row seen during a step: the row of the token whose logits the step reports.
-// layer -1: before the first layer ("embedding") or after the last ("final_norm").
+// layer -1: before the first layer ("embd"); the number of layers: after the last ("result_norm").
 struct TensorTap {
   int layer = 0;
-  std::string_view operation;  // one of tap_operations(); static storage
+  std::string_view operation;  // a name in tap_operations(); static storage
   std::span<const float> values;
 };
 

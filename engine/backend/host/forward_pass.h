@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Llama family's forward pass on the host's kernels.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/backend/backend.h"
+#include "engine/backend/host/host_weights.h"
+#include "engine/backend/host/plan_log.h"
+#include "engine/backend/host/rounding_scheme.h"
+#include "engine/backend/host/tap_recorder.h"
+#include "kernels/attention/attention.h"
+#include "kernels/base/isa.h"
+#include "kernels/base/parallel.h"
+#include "kernels/rope/rope.h"
+
+namespace driftscope {
+
+// Activations are f32 values, rounded where the RoundingScheme says. Buffers are kept between
+// calls, so a decode step allocates nothing. Every row's result depends on its own inputs and the
+// plans only; which plans, may depend on the rows in flight (matmul_policy).
+class ForwardPass {
+ public:
+  // `weights` and `parallel` outlive the pass.
+  ForwardPass(const HostWeights& weights, const RunConfig& config, Isa isa, Parallel& parallel);
+
+  // See Backend::forward(), logits() and taps(). The caches are HostKvCache.
+  [[nodiscard]] Result<void> run(const Batch& batch, const std::stop_token& stop);
+  [[nodiscard]] std::int64_t output_rows() const {
+    return static_cast<std::int64_t>(m_output_rows.size());
+  }
+  [[nodiscard]] std::span<const float> logits(std::int64_t first, std::int64_t count);
+  [[nodiscard]] std::span<const TensorTap> taps(std::int64_t output_row);
+  [[nodiscard]] std::vector<std::string> plans() const { return m_plans.lines(); }
+
+ private:
+  void lay_out(const Batch& batch);
+  void grow_buffers();
+  void grow_rope_table(std::int64_t positions);
+  void embed(const Batch& batch);
+  void run_layer(const Batch& batch, std::int64_t layer);
+  void project_qkv(const HostLayer& layer, std::int64_t index);
+  void normalise_heads(const HostLayer& layer, std::int64_t index);
+  void rotate(std::int64_t index);
+  void store_keys_and_values(const Batch& batch, std::int64_t index);
+  void attend(const Batch& batch, std::int64_t index);
+  void feed_forward(const HostLayer& layer, std::int64_t index);
+  void finish_rows();
+
+  void normalise(const float* x, const std::vector<float>& weight, float* y, std::int64_t rows,
+                 std::int64_t width);
+  void project(std::string_view operation, const Linear& linear, const float* x, float* y);
+  void add_to_residual();
+  [[nodiscard]] AttentionArguments attention_arguments() const;
+
+  const HostWeights& m_weights;
+  const ModelDescription& m_model;
+  RunConfig m_config;
+  RoundingScheme m_rounding;
+  Isa m_isa;
+  Parallel& m_parallel;
+  RopeTable m_rope;
+  PlanLog m_plans;
+  TapRecorder m_taps;
+  std::string m_attention_note;
+  std::string m_norm_note;
+
+  // The batch in hand.
+  Phase m_phase = Phase::decode;
+  std::int64_t m_rows = 0;
+  std::vector<std::int32_t> m_positions;       // [rows]
+  std::vector<std::int64_t> m_output_rows;     // rows with logits wanted
+  std::vector<std::int64_t> m_tap_rows;        // rows with taps wanted
+  std::vector<std::int64_t> m_tapped_outputs;  // the same rows as indices of m_output_rows
+  std::vector<std::int64_t> m_tap_of_output;   // [output rows]: index of m_tap_rows, or -1
+  std::vector<AttentionSequence> m_sequences;
+
+  // Buffers, [rows, width], row-major.
+  std::vector<float> m_x;          // residual stream, width hidden
+  std::vector<float> m_normed;     // hidden
+  std::vector<float> m_qkv;        // heads * head_dim + 2 * kv_heads * head_dim; fused only
+  std::vector<float> m_q;          // heads * head_dim
+  std::vector<float> m_k;          // kv_heads * head_dim
+  std::vector<float> m_v;          // kv_heads * head_dim
+  std::vector<float> m_attended;   // heads * head_dim
+  std::vector<float> m_delta;      // hidden: what is added to the residual stream
+  std::vector<float> m_gate_up;    // 2 * intermediate: one half each, or fused rows
+  std::vector<float> m_activated;  // intermediate
+  std::vector<float> m_result;     // [output rows, hidden]
+  std::vector<float> m_logits;     // [rows asked for, vocabulary]
+};
+
+}  // namespace driftscope

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/host/host_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+#include <utility>
+
+namespace driftscope {
+namespace {
+
+Dtype effective_dtype(WeightDtype wanted, Dtype stored) {
+  switch (wanted) {
+    case WeightDtype::checkpoint:
+      return stored;
+    case WeightDtype::f32:
+      return Dtype::f32;
+    case WeightDtype::f16:
+      return Dtype::f16;
+    case WeightDtype::bf16:
+      return Dtype::bf16;
+  }
+  return stored;
+}
+
+// `target` gets the elements of `source` as `dtype`: the stored bits if it has that type already,
+// else widened exactly and rounded once.
+void convert(const TensorView& source, Dtype dtype, std::byte* target) {
+  if (source.dtype == dtype) {
+    std::memcpy(target, source.data, source.bytes());
+    return;
+  }
+  constexpr std::size_t kPiece = 4096;
+  std::array<float, kPiece> piece{};
+  const auto* bytes = static_cast<const std::byte*>(source.data);
+  const auto count = static_cast<std::size_t>(source.elements());
+  for (std::size_t i = 0; i < count; i += kPiece) {
+    const std::size_t n = std::min(kPiece, count - i);
+    widen(source.dtype, bytes + i * dtype_size(source.dtype), piece.data(), n);
+    narrow(dtype, piece.data(), target + i * dtype_size(dtype), n);
+  }
+}
+
+std::int64_t rows_of(const TensorView& tensor) { return tensor.shape.at(0); }
+std::int64_t columns_of(const TensorView& tensor) { return tensor.shape.at(1); }
+
+}  // namespace
+
+// Builds a HostWeights; lives during load() only.
+class WeightLoader {
+ public:
+  WeightLoader(HostWeights& target, const WeightOptions& options)
+      : m_target(target), m_options(options) {}
+
+  Result<void> load() {
+    const ModelCheckpoint& checkpoint = *m_target.m_checkpoint;
+    m_target.m_storage = m_options.storage.value_or(choose_storage());
+    if (auto done = load_embeddings(checkpoint); !done) return done;
+    m_target.m_final_norm = vector_of(checkpoint.final_norm());
+    const std::int64_t layers = checkpoint.description().layers;
+    m_target.m_layers.resize(static_cast<std::size_t>(layers));
+    for (std::int64_t i = 0; i < layers; ++i) {
+      if (auto done =
+              load_layer(checkpoint.layer(i), m_target.m_layers[static_cast<std::size_t>(i)]);
+          !done) {
+        return done;
+      }
+    }
+    return {};
+  }
+
+ private:
+  // Copied if that leaves a quarter of the weights' size and half a gibibyte free.
+  WeightStorage choose_storage() const {
+    const ModelCheckpoint& checkpoint = *m_target.m_checkpoint;
+    std::uint64_t bytes = 2 * checkpoint.embedding().bytes();
+    for (std::int64_t i = 0; i < checkpoint.description().layers; ++i) {
+      const LayerTensors& layer = checkpoint.layer(i);
+      for (const TensorView* tensor :
+           {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+        bytes += static_cast<std::uint64_t>(tensor->elements()) *
+                 dtype_size(effective_dtype(m_options.weights, tensor->dtype));
+      }
+    }
+    constexpr std::uint64_t kSpare = std::uint64_t{512} << 20U;
+    return bytes + bytes / 4 + kSpare < available_memory() ? WeightStorage::copied
+                                                           : WeightStorage::mapped;
+  }
+
+  Result<void> load_embeddings(const ModelCheckpoint& checkpoint) {
+    const TensorView& table = checkpoint.embedding();
+    const TensorView& head = checkpoint.lm_head();
+    auto embedding = matrix(table, effective_dtype(m_options.weights, table.dtype));
+    if (!embedding) return tl::unexpected(embedding.error());
+    m_target.m_embedding = *embedding;
+    const Dtype head_dtype = effective_dtype(m_options.lm_head, head.dtype);
+    if (head.data == table.data && head_dtype == embedding->dtype) {
+      m_target.m_lm_head = *embedding;
+      return {};
+    }
+    auto lm_head = matrix(head, head_dtype);
+    if (!lm_head) return tl::unexpected(lm_head.error());
+    m_target.m_lm_head = *lm_head;
+    return {};
+  }
+
+  Result<void> load_layer(const LayerTensors& from, HostLayer& to) {
+    to.attention_norm = vector_of(from.attention_norm);
+    to.ffn_norm = vector_of(from.ffn_norm);
+    if (from.q_norm.present()) to.q_norm = vector_of(from.q_norm);
+    if (from.k_norm.present()) to.k_norm = vector_of(from.k_norm);
+    const std::array qkv{Part{&from.q, &from.q_bias, &to.q}, Part{&from.k, &from.k_bias, &to.k},
+                         Part{&from.v, &from.v_bias, &to.v}};
+    if (auto done = group(qkv, to.qkv); !done) return done;
+    const std::array gate_up{Part{&from.gate, &from.gate_bias, &to.gate},
+                             Part{&from.up, &from.up_bias, &to.up}};
+    if (auto done = group(gate_up, to.gate_up); !done) return done;
+    if (auto done = single({&from.o, &from.o_bias, &to.o}); !done) return done;
+    return single({&from.down, &from.down_bias, &to.down});
+  }
+
+  struct Part {
+    const TensorView* weight;
+    const TensorView* bias;
+    Linear* target;
+  };
+
+  Result<void> single(const Part& part) {
+    auto view = matrix(*part.weight, effective_dtype(m_options.weights, part.weight->dtype));
+    if (!view) return tl::unexpected(view.error());
+    part.target->weight = *view;
+    part.target->bias = bias_of(part);
+    return {};
+  }
+
+  // Matrices that read the same input lie one after the other, so that each alone and all as one
+  // taller matrix are views of the same bytes.
+  Result<void> group(std::span<const Part> parts, Linear& stacked) {
+    if (m_target.m_storage == WeightStorage::mapped && !m_options.stacked) {
+      for (const Part& part : parts) {
+        if (auto done = single(part); !done) return done;
+      }
+      return {};
+    }
+    const Dtype dtype = group_dtype(parts);
+    std::int64_t rows = 0;
+    for (const Part& part : parts) rows += rows_of(*part.weight);
+    const std::int64_t columns = columns_of(*parts[0].weight);
+    const std::size_t row_bytes = static_cast<std::size_t>(columns) * dtype_size(dtype);
+    auto memory = m_target.m_arena.allocate(static_cast<std::size_t>(rows) * row_bytes);
+    if (!memory) return tl::unexpected(memory.error());
+    stacked.weight = {.data = *memory, .dtype = dtype, .rows = rows, .columns = columns};
+    auto* next = static_cast<std::byte*>(*memory);
+    for (const Part& part : parts) {
+      convert(*part.weight, dtype, next);
+      const std::int64_t part_rows = rows_of(*part.weight);
+      part.target->weight = {.data = next, .dtype = dtype, .rows = part_rows, .columns = columns};
+      part.target->bias = bias_of(part);
+      next += static_cast<std::size_t>(part_rows) * row_bytes;
+    }
+    stack_bias(parts, stacked);
+    return {};
+  }
+
+  // A group of mixed types is held as f32: widening is exact, so no value changes.
+  Dtype group_dtype(std::span<const Part> parts) const {
+    const Dtype first = effective_dtype(m_options.weights, parts[0].weight->dtype);
+    for (const Part& part : parts) {
+      if (effective_dtype(m_options.weights, part.weight->dtype) != first) return Dtype::f32;
+    }
+    return first;
+  }
+
+  static void stack_bias(std::span<const Part> parts, Linear& stacked) {
+    const bool any = std::any_of(parts.begin(), parts.end(),
+                                 [](const Part& part) { return part.bias->present(); });
+    if (!any) return;
+    for (const Part& part : parts) {
+      std::vector<float> bias = part.target->bias;
+      // -0, not +0: the only value that leaves every sum as it was.
+      bias.resize(static_cast<std::size_t>(rows_of(*part.weight)), -0.0F);
+      stacked.bias.insert(stacked.bias.end(), bias.begin(), bias.end());
+    }
+  }
+
+  std::vector<float> bias_of(const Part& part) const {
+    return part.bias->present() ? vector_of(*part.bias) : std::vector<float>{};
+  }
+
+  // Norm weights and biases: rounded to the weight type if that was asked for, then kept as f32.
+  std::vector<float> vector_of(const TensorView& tensor) const {
+    std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+    widen(tensor.dtype, tensor.data, values.data(), values.size());
+    round_span(effective_dtype(m_options.weights, tensor.dtype), values.data(), values.size());
+    return values;
+  }
+
+  Result<WeightView> matrix(const TensorView& tensor, Dtype dtype) {
+    WeightView view{.data = tensor.data,
+                    .dtype = dtype,
+                    .rows = rows_of(tensor),
+                    .columns = columns_of(tensor)};
+    // A file may place a tensor at any byte; kernels read whole elements.
+    const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.data) % dtype_size(dtype) == 0;
+    if (m_target.m_storage == WeightStorage::mapped && dtype == tensor.dtype && aligned)
+      return view;
+    auto memory =
+        m_target.m_arena.allocate(static_cast<std::size_t>(tensor.elements()) * dtype_size(dtype));
+    if (!memory) return tl::unexpected(memory.error());
+    convert(tensor, dtype, static_cast<std::byte*>(*memory));
+    view.data = *memory;
+    return view;
+  }
+
+  HostWeights& m_target;
+  const WeightOptions& m_options;
+};
+
+Result<std::shared_ptr<const HostWeights>> HostWeights::load(
+    std::shared_ptr<const ModelCheckpoint> checkpoint, const WeightOptions& options) {
+  auto weights = std::make_shared<HostWeights>();
+  weights->m_checkpoint = std::move(checkpoint);
+  if (auto done = WeightLoader(*weights, options).load(); !done) {
+    return tl::unexpected(done.error());
+  }
+  return std::shared_ptr<const HostWeights>(std::move(weights));
+}
+
+std::string HostWeights::storage_note() const {
+  const std::size_t mebibytes = (m_arena.bytes_handed_out() + (std::size_t{1} << 19U)) >> 20U;
+  if (m_storage == WeightStorage::mapped) {
+    return fmt::format("weights mapped from the checkpoint's files, {} MiB converted", mebibytes);
+  }
+  return fmt::format("weights copied to anonymous memory, {} MiB, huge pages {}", mebibytes,
+                     m_arena.huge_pages_asked() ? "asked" : "refused");
+}
+
+Result<std::shared_ptr<const HostWeights>> WeightCache::get(
+    const std::shared_ptr<const ModelCheckpoint>& checkpoint, const WeightOptions& options) {
+  const std::lock_guard lock(m_mutex);
+  std::erase_if(m_entries, [](const Entry& entry) { return entry.loaded.expired(); });
+  for (const Entry& entry : m_entries) {
+    auto loaded = entry.loaded.lock();
+    if (!loaded || entry.checkpoint.lock() != checkpoint) continue;
+    if (entry.weights != options.weights || entry.lm_head != options.lm_head) continue;
+    const bool stacked = entry.stacked || loaded->storage() == WeightStorage::copied;
+    if (options.stacked && !stacked) continue;
+    if (options.storage && *options.storage != loaded->storage()) continue;
+    return loaded;
+  }
+  auto loaded = HostWeights::load(checkpoint, options);
+  if (loaded) {
+    m_entries.push_back({.checkpoint = checkpoint,
+                         .weights = options.weights,
+                         .lm_head = options.lm_head,
+                         .stacked = options.stacked,
+                         .loaded = *loaded});
+  }
+  return loaded;
+}
+
+}  // namespace driftscope

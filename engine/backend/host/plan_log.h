@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which plans really ran.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/backend/backend.h"
+#include "kernels/plan/reduction_plan.h"
+
+namespace driftscope {
+
+// Keeps each distinct (phase, operation, n, k, plan) once, with the range of M seen.
+class PlanLog {
+ public:
+  // `operation` must have static storage.
+  void record(Phase phase, std::string_view operation, std::int64_t m, std::int64_t n,
+              std::int64_t k, const ReductionPlan& plan);
+  // Something else that a phase ran under, once per phase.
+  void note(Phase phase, std::string_view text);
+  // "decode q_proj m=8 n=192 k=192: lanes=32 split_k=2 …", in order of first use; notes come last.
+  [[nodiscard]] std::vector<std::string> lines() const;
+
+ private:
+  struct Entry {
+    Phase phase;
+    std::string_view operation;
+    std::int64_t m_least;
+    std::int64_t m_most;
+    std::int64_t n;
+    std::int64_t k;
+    ReductionPlan plan;
+  };
+  struct Note {
+    Phase phase;
+    std::string text;
+  };
+  std::vector<Entry> m_entries;
+  std::vector<Note> m_notes;
+};
+
+}  // namespace driftscope

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which results of a forward pass are rounded, and to what.
+#pragma once
+
+#include "engine/config/run_config.h"
+#include "kernels/plan/dtype.h"
+
+namespace driftscope {
+
+// Activations are f32 values; each field says to which type the named result is rounded (f32: not
+// at all). Made from activation_dtype, rounding_points and residual.
+struct RoundingScheme {
+  Dtype embedding = Dtype::f32;
+  Dtype norm_inner = Dtype::f32;  // x / rms, before the weight
+  Dtype norm = Dtype::f32;        // what a norm writes
+  Dtype matmul = Dtype::f32;      // what a projection writes, after its bias
+  bool rope_products = false;     // each of x·cos and x·sin before their sum
+  Dtype rope = Dtype::f32;
+  Dtype stored_value = Dtype::f32;  // v where it enters the cache
+  Dtype score = Dtype::f32;         // eager attention: q·k after scaling
+  Dtype probability = Dtype::f32;   // eager attention: before P·V
+  Dtype attention = Dtype::f32;     // what attention writes
+  Dtype silu = Dtype::f32;          // silu(gate), before the product
+  Dtype swiglu = Dtype::f32;        // the product
+  Dtype residual = Dtype::f32;      // the sum x + delta
+};
+[[nodiscard]] RoundingScheme rounding_scheme(const RunConfig& config);
+
+}  // namespace driftscope

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/taps.h"
+
+#include <cstddef>
+#include <string>
+
+namespace driftscope {
+namespace {
+
+std::int64_t hidden_width(const ModelDescription& m) { return m.hidden; }
+std::int64_t query_width(const ModelDescription& m) { return m.heads * m.head_dim; }
+std::int64_t key_width(const ModelDescription& m) { return m.kv_heads * m.head_dim; }
+std::int64_t ffn_width(const ModelDescription& m) { return m.intermediate; }
+
+using enum OperationPlace;
+
+constexpr std::array kOperations{
+    OperationSpec{Operation::embd, "embd", before_layers, true, false, hidden_width,
+                  "token embedding"},
+    OperationSpec{Operation::attn_norm, "attn_norm", in_layer, false, false, hidden_width,
+                  "norm before attention"},
+    OperationSpec{Operation::q_cur, "Qcur", in_layer, false, false, query_width,
+                  "query projection, after its bias"},
+    OperationSpec{Operation::k_cur, "Kcur", in_layer, false, false, key_width,
+                  "key projection, after its bias"},
+    OperationSpec{Operation::v_cur, "Vcur", in_layer, false, false, key_width,
+                  "value projection, after its bias"},
+    OperationSpec{Operation::q_cur_normed, "Qcur_normed", in_layer, false, true, query_width,
+                  "queries after their norm per head"},
+    OperationSpec{Operation::k_cur_normed, "Kcur_normed", in_layer, false, true, key_width,
+                  "keys after their norm per head"},
+    OperationSpec{Operation::q_rope, "Qrope", in_layer, false, false, query_width,
+                  "queries after the rotary embedding"},
+    OperationSpec{Operation::k_rope, "Krope", in_layer, false, false, key_width,
+                  "keys after the rotary embedding"},
+    OperationSpec{Operation::kqv_out, "kqv_out", in_layer, false, false, query_width,
+                  "attention before the output projection"},
+    OperationSpec{Operation::attn_out, "attn_out", in_layer, false, false, hidden_width,
+                  "attention output projection"},
+    OperationSpec{Operation::ffn_inp, "ffn_inp", in_layer, false, false, hidden_width,
+                  "residual stream after attention"},
+    OperationSpec{Operation::ffn_norm, "ffn_norm", in_layer, false, false, hidden_width,
+                  "norm before the feed-forward part"},
+    OperationSpec{Operation::ffn_gate, "ffn_gate", in_layer, false, false, ffn_width,
+                  "gate projection"},
+    OperationSpec{Operation::ffn_up, "ffn_up", in_layer, false, false, ffn_width, "up projection"},
+    OperationSpec{Operation::ffn_swiglu, "ffn_swiglu", in_layer, false, false, ffn_width,
+                  "silu(gate) times up"},
+    OperationSpec{Operation::ffn_out, "ffn_out", in_layer, false, false, hidden_width,
+                  "down projection"},
+    OperationSpec{Operation::l_out, "l_out", in_layer, true, false, hidden_width,
+                  "residual stream after the layer"},
+    OperationSpec{Operation::result_norm, "result_norm", after_layers, true, false, hidden_width,
+                  "norm before the LM head"},
+};
+
+void append_place(std::vector<TapSpec>& specs, const ModelDescription& model, TapLevel level,
+                  OperationPlace place, std::int64_t layer) {
+  for (const OperationSpec& spec : kOperations) {
+    if (spec.place != place) continue;
+    if (level == TapLevel::layers && !spec.at_layers) continue;
+    if (spec.qk_norm_only && !model.qk_norm) continue;
+    specs.push_back({.layer = static_cast<int>(layer),
+                     .operation = std::string(spec.name),
+                     .width = spec.width(model)});
+  }
+}
+
+}  // namespace
+
+std::span<const OperationSpec> tap_operations() { return kOperations; }
+
+std::string_view name_of(Operation operation) {
+  return kOperations[static_cast<std::size_t>(operation)].name;
+}
+
+std::vector<TapSpec> tap_specs(const ModelDescription& model, TapLevel level) {
+  std::vector<TapSpec> specs;
+  if (level == TapLevel::logits) return specs;
+  append_place(specs, model, level, before_layers, -1);
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    append_place(specs, model, level, in_layer, layer);
+  }
+  append_place(specs, model, level, after_layers, model.layers);
+  return specs;
+}
+
+}  // namespace driftscope

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/exec/backend_factory.h"
+
+#include "engine/config/knob.h"
+
+namespace driftscope {
+
+Result<std::unique_ptr<Backend>> BackendFactory::open(
+    const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
+  switch (config.backend) {
+    case BackendKind::host:
+      if (auto fits = check_config(config); !fits) return tl::unexpected(fits.error());
+      return m_host.open(checkpoint, config);
+    case BackendKind::cuda:
+      return fail(ErrorKind::engine,
+                  "backend cuda: this build has no CUDA module that runs models; use --set "
+                  "backend=host");
+  }
+  return fail(ErrorKind::engine, "unknown backend; use --set backend=host");
+}
+
+}  // namespace driftscope

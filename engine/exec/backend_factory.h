@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Opens the backend that a configuration names.
+#pragma once
+
+#include <memory>
+
+#include "engine/backend/backend.h"
+#include "engine/backend/host/host_backend.h"
+
+namespace driftscope {
+
+// Backends opened from one factory share loaded weights and threads where their settings allow.
+class BackendFactory {
+ public:
+  // Errors: engine (no such backend here, a knob that it cannot honour, no memory).
+  [[nodiscard]] Result<std::unique_ptr<Backend>> open(
+      const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config);
+  [[nodiscard]] HostResources& host() { return m_host; }
+
+ private:
+  HostResources m_host;
+};
+
+}  // namespace driftscope

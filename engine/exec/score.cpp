@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "engine/exec/lane.h"
+#include "engine/exec/lockstep.h"
+
+namespace driftscope {
+namespace {
+
+// Feeds a given sequence to one lane.
+class ScoreRun {
+ public:
+  ScoreRun(const LaneInput& input, TraceSink& sink, const ProgressFunction& progress)
+      : m_ids(input.prompt), m_sink(sink), m_progress(progress), m_lane(Lane::a, input) {}
+
+  Result<LockstepSummary> run(TapLevel taps, const std::stop_token& stop) {
+    auto done = score(taps, stop);
+    const bool cancelled = !done && done.error().kind == ErrorKind::interrupted;
+    if (!done && !cancelled) return tl::unexpected(done.error());
+    m_lane.end(cancelled ? StopReason::cancelled : StopReason::steps);
+    return LockstepSummary{.lanes = {m_lane.summary()}, .cancelled = cancelled};
+  }
+
+ private:
+  Result<void> score(TapLevel taps, const std::stop_token& stop) {
+    if (m_progress) m_progress({.phase = "load", .done = 0, .total = 1});
+    if (auto done = m_lane.open(m_factory, taps, 0); !done) return done;
+    report();
+    const auto on_row = [this](std::int64_t, const StepOutput& output) { return deliver(output); };
+    if (m_lane.input().config.scoring == Scoring::prefill) {
+      return m_lane.engine().score(m_ids, static_cast<std::int64_t>(m_ids.size()), stop, on_row);
+    }
+    for (std::size_t i = 0; i < m_ids.size(); ++i) {
+      if (stop.stop_requested()) return fail(ErrorKind::interrupted, "stopped on request");
+      auto output = i == 0 ? m_lane.engine().prefill(std::span(m_ids).first(1), stop)
+                           : m_lane.engine().decode(m_ids[i], stop);
+      if (!output) return tl::unexpected(output.error());
+      if (auto done = deliver(*output); !done) return done;
+    }
+    return {};
+  }
+
+  Result<void> deliver(const StepOutput& output) {
+    const auto step = static_cast<std::size_t>(m_lane.steps_done());
+    const TokenId choice = m_sampler.choose(output.logits, std::span(m_ids).first(step + 1), {},
+                                            static_cast<std::uint64_t>(step));
+    const TokenId emitted = step + 1 < m_ids.size() ? m_ids[step + 1] : choice;
+    auto done = m_lane.deliver(m_sink, output, choice, emitted);
+    report();
+    return done;
+  }
+
+  void report() const {
+    if (!m_progress) return;
+    m_progress({.phase = "score",
+                .done = m_lane.steps_done(),
+                .total = static_cast<std::int64_t>(m_ids.size())});
+  }
+
+  const std::vector<TokenId>& m_ids;
+  TraceSink& m_sink;
+  const ProgressFunction& m_progress;
+  BackendFactory m_factory;
+  LaneRun m_lane;
+  Sampler m_sampler{m_lane.input().config.sampling};
+};
+
+}  // namespace
+
+Result<LockstepSummary> score_sequence(const LaneInput& input, TapLevel taps, TraceSink& sink,
+                                       const ProgressFunction& progress, std::stop_token stop) {
+  if (auto fits = check_lane_input(input, "a"); !fits) return tl::unexpected(fits.error());
+  return ScoreRun(input, sink, progress).run(taps, stop);
+}
+
+}  // namespace driftscope
