@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/models/rail_scale.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace driftscope::ui {
+
+RailScale::RailScale(const std::vector<const StepValues*>& series) {
+  double smallest = std::numeric_limits<double>::infinity();
+  double largest = 0.0;
+  for (const StepValues* values : series) {
+    for (const double value : *values) {
+      if (!std::isfinite(value)) {
+        m_has_non_finite = true;
+      } else if (value == 0.0) {
+        m_has_zero = true;
+      } else {
+        smallest = std::min(smallest, std::abs(value));
+        largest = std::max(largest, std::abs(value));
+      }
+    }
+  }
+  if (largest == 0.0) return;
+  m_low = std::floor(std::log10(smallest));
+  m_high = std::max(std::ceil(std::log10(largest)), m_low + 1.0);
+}
+
+double RailScale::coordinate(double value) const {
+  if (!std::isfinite(value)) return non_finite_rail();
+  if (value == 0.0) return zero_rail();
+  return std::clamp(std::log10(std::abs(value)), m_low, m_high);
+}
+
+std::vector<ScaleTick> RailScale::ticks(int wanted) const {
+  std::vector<ScaleTick> result;
+  if (m_has_zero) result.push_back({.coordinate = zero_rail(), .label = QStringLiteral("= 0")});
+  const double decades = m_high - m_low;
+  const double stride = std::max(1.0, std::ceil(decades / std::max(1, wanted)));
+  for (double decade = m_low; decade <= m_high; decade += stride) {
+    const auto exponent = static_cast<int>(decade);
+    const bool plain = exponent >= -1 && exponent <= 3;
+    result.push_back({.coordinate = decade,
+                      .label = plain ? QString::number(std::pow(10.0, exponent))
+                                     : QStringLiteral("1e%1").arg(exponent)});
+  }
+  if (m_has_non_finite) {
+    result.push_back({.coordinate = non_finite_rail(), .label = QStringLiteral("NaN, ∞")});
+  }
+  return result;
+}
+
+double symlog(double value, double threshold) {
+  const double size = std::log10(1.0 + std::abs(value) / threshold);
+  return std::copysign(size, value);
+}
+
+}  // namespace driftscope::ui

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/models/verdict_summary.h"
+
+#include "ui/models/token_text.h"
+
+namespace driftscope::ui {
+namespace {
+
+QString words(std::string_view name) {
+  QString text = escaped_text(name);
+  return text.replace(QLatin1Char('_'), QLatin1Char(' '));
+}
+
+QString token_or_end(const Comparison& comparison, const std::optional<TokenId>& token) {
+  return token ? quoted_token(comparison, *token) : QStringLiteral("(ended)");
+}
+
+QString logits(double value) { return short_number(value) + QStringLiteral(" logit"); }
+
+QString headline_of(const Comparison& comparison) {
+  if (const auto& d = comparison.first_divergence) {
+    return QStringLiteral("First divergence at step %1: A %2, B %3")
+        .arg(d->step)
+        .arg(token_or_end(comparison, d->token_a), token_or_end(comparison, d->token_b));
+  }
+  if (const auto& f = comparison.first_flip) {
+    return QStringLiteral("Texts agree; fed A's tokens, B flips first at step %1: A %2, B %3")
+        .arg(f->step)
+        .arg(token_or_end(comparison, f->token_a), token_or_end(comparison, f->token_b));
+  }
+  if (comparison.steps.empty()) return QStringLiteral("No step has been compared yet");
+  return QStringLiteral("No divergence in %1 steps").arg(comparison.steps.size());
+}
+
+void add_divergence_facts(const Divergence& d, std::vector<VerdictFact>& facts) {
+  facts.push_back({QStringLiteral("Margin A"), logits(d.margin_a),
+                   QStringLiteral("A's best logit minus its second best")});
+  facts.push_back({QStringLiteral("Margin B"), logits(d.margin_b),
+                   QStringLiteral("B's best logit minus its second best")});
+  facts.push_back({QStringLiteral("Drift here"), logits(d.drift),
+                   QStringLiteral("Centred RMS difference of the two rows at this step")});
+  facts.push_back({QStringLiteral("Usual drift"),
+                   QStringLiteral("%1 (× %2)").arg(logits(d.usual_drift),
+                                                   short_number(d.drift_excess, 3)),
+                   QStringLiteral("Median centred RMS of the run; in brackets: drift here / usual")});
+}
+
+void add_run_facts(const Comparison& comparison, std::vector<VerdictFact>& facts) {
+  const auto total = static_cast<qlonglong>(comparison.steps.size());
+  QString steps = QString::number(total);
+  if (comparison.planned_steps > total) {
+    steps += QStringLiteral(" of %1").arg(comparison.planned_steps);
+  }
+  facts.push_back({QStringLiteral("Equal tokens"),
+                   QStringLiteral("%1 of %2").arg(comparison.tokens_equal).arg(steps),
+                   QStringLiteral("Leading equal tokens of the two free runs")});
+  if (!comparison.control.present) return;
+  facts.push_back({QStringLiteral("Control A = A"),
+                   comparison.control.bits_equal ? QStringLiteral("same bits")
+                                                 : logits(comparison.control.max_abs),
+                   QStringLiteral("A run a second time: largest logit difference")});
+}
+
+QString state_of(const Comparison& comparison) {
+  switch (comparison.state) {
+    case TraceState::complete:
+      return {};
+    case TraceState::partial:
+      return QStringLiteral("partial");
+    case TraceState::interrupted:
+      return QStringLiteral("interrupted");
+  }
+  return {};
+}
+
+}  // namespace
+
+VerdictSummary verdict_summary(const Comparison& comparison) {
+  VerdictSummary summary;
+  summary.tier = words(name_of(comparison.verdict)).toUpper();
+  summary.headline = headline_of(comparison);
+  summary.running = comparison.state == TraceState::partial;
+  summary.inconclusive = comparison.verdict == Tier::inconclusive;
+  summary.good = comparison.verdict == Tier::bitwise || comparison.verdict == Tier::tolerance ||
+                 comparison.verdict == Tier::token;
+  const auto& shown =
+      comparison.first_divergence ? comparison.first_divergence : comparison.first_flip;
+  if (shown) {
+    summary.cause = words(name_of(shown->cause));
+    summary.reason = escaped_text(shown->reason);
+    add_divergence_facts(*shown, summary.facts);
+  } else {
+    summary.reason = escaped_text(comparison.verdict_text);
+  }
+  add_run_facts(comparison, summary.facts);
+  if (const QString state = state_of(comparison); !state.isEmpty()) {
+    summary.facts.push_back({QStringLiteral("Run"), state,
+                             QStringLiteral("Not all planned steps are here (yet)")});
+  }
+  return summary;
+}
+
+QString to_text(const VerdictSummary& summary) {
+  QString text = QStringLiteral("Verdict: %1\n%2\n").arg(summary.tier, summary.headline);
+  if (!summary.cause.isEmpty()) text += QStringLiteral("Cause: %1\n").arg(summary.cause);
+  if (!summary.reason.isEmpty()) text += summary.reason + QLatin1Char('\n');
+  for (const VerdictFact& fact : summary.facts) {
+    text += QStringLiteral("%1: %2\n").arg(fact.label, fact.value);
+  }
+  return text;
+}
+
+QString to_markdown(const VerdictSummary& summary) {
+  QString text = QStringLiteral("**%1**: %2\n\n").arg(summary.tier, summary.headline);
+  if (!summary.cause.isEmpty()) text += QStringLiteral("- Cause: %1\n").arg(summary.cause);
+  if (!summary.reason.isEmpty()) text += QStringLiteral("- %1\n").arg(summary.reason);
+  for (const VerdictFact& fact : summary.facts) {
+    text += QStringLiteral("- %1: %2\n").arg(fact.label, fact.value);
+  }
+  return text;
+}
+
+}  // namespace driftscope::ui
