@@ -302,12 +302,15 @@ double exp_f64_call(double x) { return exp_f64(x); }
 double log_f64_call(double x) { return log_f64(x); }
 
 void exp_span_f32(const float* source, float* target, std::size_t count) {
+#pragma GCC ivdep  // the same array is a distance of 0
   for (std::size_t i = 0; i < count; ++i) target[i] = exp_f32(source[i]);
 }
 void exp_span_f64(const double* source, double* target, std::size_t count) {
+#pragma GCC ivdep  // the same array is a distance of 0
   for (std::size_t i = 0; i < count; ++i) target[i] = exp_f64(source[i]);
 }
 void log_span_f64(const double* source, double* target, std::size_t count) {
+#pragma GCC ivdep  // the same array is a distance of 0
   for (std::size_t i = 0; i < count; ++i) target[i] = log_f64(source[i]);
 }
 

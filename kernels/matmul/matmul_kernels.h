@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: what a file compiled for one instruction set offers to the driver. Plain pointers
+// only, so that no template or inline function of the standard library is compiled with those
+// flags and merged into baseline code.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/plan/dtype.h"
+#include "kernels/plan/reduction_plan.h"
+
+namespace driftscope::matmul_detail {
+
+// Sums of one chunk for a few rows against a block of outputs, straight from the weights.
+struct DirectJob {
+  const float* x = nullptr;  // [m, length], row stride x_stride
+  std::int64_t x_stride = 0;
+  std::int64_t m = 0;
+  const void* w = nullptr;  // [n, length] of `dtype`, row stride w_stride elements
+  std::int64_t w_stride = 0;
+  Dtype dtype = Dtype::f32;
+  std::int64_t n = 0;
+  std::int64_t length = 0;  // terms of the chunk, at least 1
+  int lanes = 0;
+  LaneCombine combine = LaneCombine::butterfly;
+  float* out = nullptr;  // [m, n], row stride out_stride
+  std::int64_t out_stride = 0;
+};
+
+// How a chunk of `length` terms lies in a packed panel of R rows, W = vector width, Q = lanes / W:
+// [blocks of block_steps][Q][steps of the block][R][W], zero beyond the rows and the length.
+struct PanelLayout {
+  int lanes = 0;
+  std::int64_t steps = 0;        // ceil(length / lanes)
+  std::int64_t block_steps = 0;  // steps whose two panels share the first-level cache
+};
+
+struct PackJob {
+  const void* source = nullptr;  // [rows, length] of `dtype`
+  std::int64_t stride = 0;       // elements
+  Dtype dtype = Dtype::f32;
+  std::int64_t rows = 0;        // at most panel_rows
+  std::int64_t panel_rows = 0;  // R
+  std::int64_t length = 0;
+  PanelLayout layout;
+  float* target = nullptr;  // [panel_rows · steps · lanes], aligned to 64 bytes
+};
+
+// Sums of one chunk for packed panels of rows against packed panels of outputs.
+struct GemmJob {
+  const float* x = nullptr;  // [ceil(m / tile_rows)] panels
+  std::int64_t m = 0;
+  const float* w = nullptr;  // [ceil(n / tile_outputs)] panels
+  std::int64_t n = 0;
+  PanelLayout layout;
+  LaneCombine combine = LaneCombine::butterfly;
+  float* accumulators = nullptr;  // accumulator_floats(...), aligned; unused for a single block
+  float* out = nullptr;           // [m, n], row stride out_stride
+  std::int64_t out_stride = 0;
+};
+
+// Any plan, one output: x, w: [k]. scratch: generic_scratch_bytes(plan), aligned to 64 bytes.
+struct GenericJob {
+  const float* x = nullptr;
+  const float* w = nullptr;
+  std::int64_t k = 0;
+  const ReductionPlan* plan = nullptr;
+  const int* order = nullptr;  // arrival order, where the plan asks for one
+  void* scratch = nullptr;
+};
+// Lanes and chunks, of at most 16 bytes each (f64: 8; kahan: sum and compensation).
+[[nodiscard]] inline std::int64_t generic_scratch_bytes(const ReductionPlan& plan) {
+  return 16 * (std::int64_t{plan.lanes} + plan.split_k);
+}
+
+struct MatmulKernels {
+  int vector_width;  // 0: no fast kernels, only `generic`
+  int tile_rows;
+  int tile_outputs;
+  void (*direct)(const DirectJob&);
+  void (*pack)(const PackJob&);
+  void (*gemm)(const GemmJob&);
+  float (*generic)(const GenericJob&);
+};
+
+extern const MatmulKernels kScalarKernels;
+#if defined(__x86_64__)
+extern const MatmulKernels kAvx2Kernels;
+extern const MatmulKernels kAvx512Kernels;
+#endif
+
+}  // namespace driftscope::matmul_detail

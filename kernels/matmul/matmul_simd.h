@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal: the fast kernels, written over a `Vec` that the including file defines (AVX2: 8 floats,
+// AVX-512: 16). Everything is internal to the file that includes it.
+//
+// L lanes are Q = L / W vectors. Lanes are independent, so they may be swept one vector after
+// another or side by side: the same additions in the same order either way.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/matmul/matmul_kernels.h"
+
+#define DRIFTSCOPE_INLINE [[gnu::always_inline]] inline
+
+namespace driftscope::matmul_detail {
+namespace {
+
+using V = Vec::Type;
+constexpr int kWidth = Vec::width;
+
+DRIFTSCOPE_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+template <Dtype D>
+DRIFTSCOPE_INLINE V load_weights(const void* data, std::int64_t index) {
+  if constexpr (D == Dtype::f32) {
+    return Vec::load(static_cast<const float*>(data) + index);
+  } else if constexpr (D == Dtype::f16) {
+    return Vec::load_f16(static_cast<const std::uint16_t*>(data) + index);
+  } else {
+    return Vec::load_bf16(static_cast<const std::uint16_t*>(data) + index);
+  }
+}
+
+// The first `count` elements (may be <= 0 or >= W), the others +0.
+template <Dtype D>
+DRIFTSCOPE_INLINE V load_weights_part(const void* data, std::int64_t index, std::int64_t count) {
+  if (count <= 0) return Vec::zero();
+  if (count >= kWidth) return load_weights<D>(data, index);
+  const int part = static_cast<int>(count);
+  if constexpr (D == Dtype::f32) {
+    return Vec::load_part(static_cast<const float*>(data) + index, part);
+  } else if constexpr (D == Dtype::f16) {
+    return Vec::load_f16_part(static_cast<const std::uint16_t*>(data) + index, part);
+  } else {
+    return Vec::load_bf16_part(static_cast<const std::uint16_t*>(data) + index, part);
+  }
+}
+
+// Step 3 for N outputs at once. sums: [Q][N] vectors, destroyed; result: [N].
+template <int N>
+DRIFTSCOPE_INLINE void combine_butterfly(V* sums, int q, float* result) {
+  for (int d = q / 2; d >= 1; d /= 2) {  // distances that are whole vectors
+    for (int i = 0; i < d * N; ++i) sums[i] = Vec::add(sums[i], sums[i + d * N]);
+  }
+  for (int first = 0; first < N; first += kWidth) {  // distances inside a vector, W outputs at once
+    V group[kWidth];
+#pragma GCC unroll 16
+    for (int i = 0; i < kWidth; ++i) group[i] = first + i < N ? sums[first + i] : Vec::zero();
+    const V total = Vec::butterfly(group);
+    if (first + kWidth <= N) {
+      Vec::store(result + first, total);
+    } else {
+      alignas(64) float rest[kWidth];
+      Vec::store(rest, total);
+      for (int i = 0; first + i < N; ++i) result[first + i] = rest[i];
+    }
+  }
+}
+
+template <int N>
+DRIFTSCOPE_INLINE void combine_sequential(const V* sums, int q, float* result) {
+  for (int i = 0; i < N; ++i) result[i] = 0.0F;
+  for (int part = 0; part < q; ++part) {
+    alignas(64) float lanes[N][kWidth];
+    for (int i = 0; i < N; ++i) Vec::store(lanes[i], sums[part * N + i]);
+    if (part == 0) {
+      for (int i = 0; i < N; ++i) result[i] = lanes[i][0];
+    }
+    for (int lane = part == 0 ? 1 : 0; lane < kWidth; ++lane) {
+      for (int i = 0; i < N; ++i) result[i] += lanes[i][lane];
+    }
+  }
+}
+
+template <int N>
+DRIFTSCOPE_INLINE void combine(LaneCombine how, V* sums, int q, float* result) {
+  if (how == LaneCombine::butterfly) {
+    combine_butterfly<N>(sums, q, result);
+  } else {
+    combine_sequential<N>(sums, q, result);
+  }
+}
+
+// ---- few rows: the weights are read once, from memory, and widened in registers ----
+
+template <Dtype D, int Q, int MR, int NR>
+[[gnu::noinline]] void direct_tile(const DirectJob& job, std::int64_t i0, std::int64_t j0) {
+  constexpr std::int64_t kLanes = std::int64_t{Q} * kWidth;
+  constexpr std::int64_t kElement = D == Dtype::f32 ? 4 : 2;
+  const float* x[MR];
+  const char* w[NR];
+  for (int i = 0; i < MR; ++i) x[i] = job.x + (i0 + i) * job.x_stride;
+  for (int j = 0; j < NR; ++j) {
+    w[j] = static_cast<const char*>(job.w) + (j0 + j) * job.w_stride * kElement;
+  }
+  V sums[Q][MR * NR];
+#pragma GCC unroll 32
+  for (int q = 0; q < Q; ++q) {
+#pragma GCC unroll 32
+    for (int t = 0; t < MR * NR; ++t) sums[q][t] = Vec::zero();
+  }
+  const std::int64_t ahead = NR * job.w_stride * kElement;  // the next tile's rows
+  std::int64_t k = 0;
+  for (; k + kLanes <= job.length; k += kLanes) {
+#pragma GCC unroll 8
+    for (int j = 0; j < NR; ++j) {
+#pragma GCC unroll 2
+      for (std::int64_t line = 0; line < kLanes * kElement; line += 64) {
+        __builtin_prefetch(w[j] + k * kElement + ahead + line);
+      }
+    }
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q) {
+      V weights[NR];
+#pragma GCC unroll 8
+      for (int j = 0; j < NR; ++j) weights[j] = load_weights<D>(w[j], k + q * kWidth);
+#pragma GCC unroll 8
+      for (int i = 0; i < MR; ++i) {
+        const V row = Vec::load(x[i] + k + q * kWidth);
+#pragma GCC unroll 8
+        for (int j = 0; j < NR; ++j) {
+          sums[q][i * NR + j] = Vec::fma(row, weights[j], sums[q][i * NR + j]);
+        }
+      }
+    }
+  }
+  if (k < job.length) {  // the last step: some terms, then padding
+#pragma GCC unroll 8
+    for (int q = 0; q < Q; ++q) {
+      const std::int64_t index = k + q * kWidth;
+      const std::int64_t count = job.length - index;
+#pragma GCC unroll 8
+      for (int j = 0; j < NR; ++j) {
+        const V weights = load_weights_part<D>(w[j], index, count);
+#pragma GCC unroll 8
+        for (int i = 0; i < MR; ++i) {
+          const V row = load_weights_part<Dtype::f32>(x[i], index, count);
+          sums[q][i * NR + j] = Vec::fma(row, weights, sums[q][i * NR + j]);
+        }
+      }
+    }
+  }
+  float result[MR * NR];
+  combine<MR * NR>(job.combine, &sums[0][0], Q, result);
+  for (int i = 0; i < MR; ++i) {
+    for (int j = 0; j < NR; ++j) job.out[(i0 + i) * job.out_stride + j0 + j] = result[i * NR + j];
+  }
+}
+
+// Outputs side by side for MR rows of Q vectors each, so that sums and weights stay in registers.
+template <int Q, int MR>
+constexpr int direct_outputs() {
+  constexpr int kSums = Vec::registers == 32 ? 24 : 12;
+  constexpr int kMost = MR == 1 ? (Vec::registers == 32 ? 8 : 4) : 4;
+  constexpr int fitting = kSums / (Q * MR);
+  constexpr int limited = fitting < 1 ? 1 : (fitting > kMost ? kMost : fitting);
+  return limited == 3 && MR == 1 ? 2 : (limited > 4 && limited < 8 ? 4 : limited);
+}
+
+template <Dtype D, int Q, int MR>
+void direct_rows(const DirectJob& job, std::int64_t i0, std::int64_t j0, std::int64_t count) {
+  constexpr int NR = direct_outputs<Q, MR>();
+  std::int64_t j = j0;
+  for (; j + NR <= j0 + count; j += NR) direct_tile<D, Q, MR, NR>(job, i0, j);
+  for (; j < j0 + count; ++j) direct_tile<D, Q, MR, 1>(job, i0, j);
+}
+
+// Rows taken together are at most 4 (AVX-512) or 3 (AVX2), spread evenly over the passes. A pass
+// covers few outputs, so that later passes find their weights in the cache.
+template <Dtype D, int Q>
+void direct_lanes(const DirectJob& job) {
+  constexpr std::int64_t kMost = Vec::registers == 32 ? 4 : 3;
+  constexpr std::int64_t kOutputs = 24;
+  for (std::int64_t j = 0; j < job.n; j += kOutputs) {
+    const std::int64_t count = smaller(kOutputs, job.n - j);
+    std::int64_t i = 0;
+    for (std::int64_t passes = (job.m + kMost - 1) / kMost; passes > 0; --passes) {
+      const std::int64_t rows = (job.m - i + passes - 1) / passes;
+      switch (rows) {
+        case 1:
+          direct_rows<D, Q, 1>(job, i, j, count);
+          break;
+        case 2:
+          direct_rows<D, Q, 2>(job, i, j, count);
+          break;
+        case 3:
+          direct_rows<D, Q, 3>(job, i, j, count);
+          break;
+        default:
+          if constexpr (kMost == 4) direct_rows<D, Q, 4>(job, i, j, count);
+          break;
+      }
+      i += rows;
+    }
+  }
+}
+
+template <Dtype D>
+void direct_dtype(const DirectJob& job) {
+  switch (job.lanes / kWidth) {
+    case 1:
+      return direct_lanes<D, 1>(job);
+    case 2:
+      return direct_lanes<D, 2>(job);
+    case 4:
+      return direct_lanes<D, 4>(job);
+    default:
+      if constexpr (kWidth == 8) return direct_lanes<D, 8>(job);
+  }
+}
+
+void run_direct(const DirectJob& job) {
+  switch (job.dtype) {
+    case Dtype::f32:
+      return direct_dtype<Dtype::f32>(job);
+    case Dtype::f16:
+      return direct_dtype<Dtype::f16>(job);
+    case Dtype::bf16:
+    case Dtype::f64:  // never a weight type
+      return direct_dtype<Dtype::bf16>(job);
+  }
+}
+
+// ---- many rows: packed panels, a register tile of one vector an output, k innermost ----
+
+template <Dtype D>
+void pack_dtype(const PackJob& job) {
+  const std::int64_t q_count = job.layout.lanes / kWidth;
+  const std::int64_t panel_step = job.panel_rows * kWidth;
+  float* block = job.target;
+  for (std::int64_t t0 = 0; t0 < job.layout.steps; t0 += job.layout.block_steps) {
+    const std::int64_t steps = smaller(job.layout.block_steps, job.layout.steps - t0);
+    for (std::int64_t r = 0; r < job.panel_rows; ++r) {
+      const std::int64_t row = r * job.stride;
+      for (std::int64_t t = 0; t < steps; ++t) {
+        for (std::int64_t q = 0; q < q_count; ++q) {
+          const std::int64_t k = (t0 + t) * job.layout.lanes + q * kWidth;
+          float* target = block + (q * steps + t) * panel_step + r * kWidth;
+          const std::int64_t count = r < job.rows ? job.length - k : 0;
+          Vec::store(target, load_weights_part<D>(job.source, row + k, count));
+        }
+      }
+    }
+    block += steps * job.layout.lanes * job.panel_rows;
+  }
+}
+
+void run_pack(const PackJob& job) {
+  switch (job.dtype) {
+    case Dtype::f32:
+      return pack_dtype<Dtype::f32>(job);
+    case Dtype::f16:
+      return pack_dtype<Dtype::f16>(job);
+    case Dtype::bf16:
+    case Dtype::f64:  // never a weight type
+      return pack_dtype<Dtype::bf16>(job);
+  }
+}
+
+constexpr int kTileRows = Vec::tile_rows;
+constexpr int kTileOutputs = Vec::tile_outputs;
+constexpr int kTile = kTileRows * kTileOutputs;
+
+// sums[i][j] += over the steps of one sweep. x: [steps][rows][W], w: [steps][outputs][W].
+DRIFTSCOPE_INLINE void sweep(const float* x, const float* w, std::int64_t steps, bool fresh,
+                             V* memory) {
+  V sums[kTile];
+#pragma GCC unroll 32
+  for (int i = 0; i < kTile; ++i) sums[i] = fresh ? Vec::zero() : memory[i];
+  for (std::int64_t t = 0; t < steps; ++t) {
+    V weights[kTileOutputs];
+#pragma GCC unroll 8
+    for (int j = 0; j < kTileOutputs; ++j) weights[j] = Vec::load(w + j * kWidth);
+#pragma GCC unroll 8
+    for (int i = 0; i < kTileRows; ++i) {
+      const V row = Vec::load(x + i * kWidth);
+#pragma GCC unroll 8
+      for (int j = 0; j < kTileOutputs; ++j) {
+        sums[i * kTileOutputs + j] = Vec::fma(row, weights[j], sums[i * kTileOutputs + j]);
+      }
+    }
+    x += kTileRows * kWidth;
+    w += kTileOutputs * kWidth;
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < kTile; ++i) memory[i] = sums[i];
+}
+
+void finish_tile(const GemmJob& job, V* sums, std::int64_t i0, std::int64_t j0) {
+  float result[kTile];
+  combine<kTile>(job.combine, sums, job.layout.lanes / kWidth, result);
+  const std::int64_t rows = smaller(kTileRows, job.m - i0);
+  const std::int64_t columns = smaller(kTileOutputs, job.n - j0);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    float* out = job.out + (i0 + i) * job.out_stride + j0;
+    for (std::int64_t j = 0; j < columns; ++j) out[j] = result[i * kTileOutputs + j];
+  }
+}
+
+// Blocks of k outermost, so that the two panels of a tile come from the first-level cache; a tile
+// keeps its sums in memory from block to block.
+void run_gemm(const GemmJob& job) {
+  const std::int64_t q_count = job.layout.lanes / kWidth;
+  const std::int64_t panel = job.layout.steps * job.layout.lanes;
+  const bool single = job.layout.steps <= job.layout.block_steps;
+  for (std::int64_t t0 = 0; t0 < job.layout.steps; t0 += job.layout.block_steps) {
+    const std::int64_t steps = smaller(job.layout.block_steps, job.layout.steps - t0);
+    const bool last = t0 + steps == job.layout.steps;
+    V* saved = reinterpret_cast<V*>(job.accumulators);
+    for (std::int64_t j0 = 0; j0 < job.n; j0 += kTileOutputs) {
+      const float* w = job.w + (j0 * panel) + t0 * job.layout.lanes * kTileOutputs;
+      for (std::int64_t i0 = 0; i0 < job.m; i0 += kTileRows) {
+        const float* x = job.x + (i0 * panel) + t0 * job.layout.lanes * kTileRows;
+        V local[8 * kTile];
+        V* sums = single ? local : saved;
+        for (std::int64_t q = 0; q < q_count; ++q) {
+          sweep(x + q * steps * kTileRows * kWidth, w + q * steps * kTileOutputs * kWidth, steps,
+                t0 == 0, sums + q * kTile);
+        }
+        if (last) finish_tile(job, sums, i0, j0);
+        saved += q_count * kTile;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace driftscope::matmul_detail
+
+#undef DRIFTSCOPE_INLINE
