@@ -47,13 +47,16 @@ struct Divergence {
   std::int64_t step = 0;
   std::optional<TokenId> token_a;  // empty: this side had ended
   std::optional<TokenId> token_b;
+  // Figures that are not known (no row pair at this step, token outside both top-K lists) are NaN.
   double margin_a = 0.0;  // top-1 minus top-2, each side's own row at this step
   double margin_b = 0.0;
-  double gap_a = 0.0;           // A's logit of token_a minus A's logit of token_b
-  double gap_b = 0.0;           // B's logit of token_b minus B's logit of token_a
-  double drift = 0.0;           // centred_rms at this step
-  double usual_drift = 0.0;     // median centred_rms of the run
-  double p95_pair_drift = 0.0;  // p95 over steps of |d_top1 - d_top2|: the run's pairwise drift
+  double gap_a = 0.0;        // A's logit of token_a minus A's logit of token_b
+  double gap_b = 0.0;        // B's logit of token_b minus B's logit of token_a
+  double drift = 0.0;        // centred_rms at this step
+  double usual_drift = 0.0;  // median centred_rms of the run
+  // p95 over the run's other steps of |d_top1 - d_top2|: the run's pairwise drift; NaN if there are
+  // none
+  double p95_pair_drift = 0.0;
   double drift_excess = 0.0;
   double tie_ulps = 0.0;
   double rounding_bound =
@@ -62,12 +65,15 @@ struct Divergence {
   std::string reason;  // one sentence with the figures
 };
 
+// Over the steps with a defined value (NaN is left out and not counted). Percentiles interpolate
+// linearly between order statistics (type 7 of Hyndman and Fan, as NumPy does). standard_error is
+// that of the mean, sd / sqrt(count), as if steps were independent; NaN below two steps.
 struct RunStatistic {
   std::string metric;
   std::int64_t count = 0;  // steps with a defined value
   double mean = 0.0, standard_error = 0.0, sum = 0.0;
   double p50 = 0.0, p90 = 0.0, p95 = 0.0, p99 = 0.0, p999 = 0.0, maximum = 0.0, minimum = 0.0;
-  std::int64_t argmax_step = -1;
+  std::int64_t argmax_step = -1;  // the first step with the maximum
 };
 
 struct Finding {

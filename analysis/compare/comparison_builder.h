@@ -3,9 +3,7 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,9 +33,19 @@ struct ExperimentFacts {
   Dtype stored_dtype = Dtype::f32;
   std::vector<TapSpec> taps;
   std::function<std::string(TokenId)> piece;  // may be empty
+  // Lanes whose rows will come. Empty: unknown; a control lane is then compared with A's rows only
+  // if it keeps within a few steps of A, and by a checksum of their bits beyond that.
+  std::vector<Lane> lanes;
 };
 
-// A TraceSink that compares. Keeps only rows that still wait for their partner.
+// The coarsest dtype on the path to the logits of either side: activations, KV cache, accumulators
+// and the logits themselves. The unit of tie_ulps.
+[[nodiscard]] Dtype coarsest_dtype(const RunConfig& a, const RunConfig& b);
+
+// A TraceSink that compares. Keeps only rows that still wait for their partner; the order in which
+// lanes arrive changes nothing. Errors of accept: inconclusive (rows of different lengths),
+// malformed (a step that is not the lane's next one). Not thread-safe; snapshots are immutable and
+// may be shared.
 class ComparisonBuilder : public TraceSink {
  public:
   ComparisonBuilder(ExperimentFacts facts, ComparePolicy policy);
@@ -56,8 +64,10 @@ class ComparisonBuilder : public TraceSink {
   std::unique_ptr<State> m_state;
 };
 
-// Statistics, causes, findings, tiers and verdict from the steps, lanes and taps that `comparison`
-// already holds. Used by the builder and by readers that got the steps another way (events).
+// Statistics, causes, findings, tiers and verdict from what `comparison` already holds: state,
+// policy, steps, lanes, taps, control and pieces. The fields that repeat the facts (prompts, names,
+// knobs, command …) are filled as well. Steps get their drift_excess as updated copies: those given
+// are never written to. Used by the builder and by readers that got the steps another way (events).
 void conclude(Comparison& comparison, const ExperimentFacts& facts);
 
 }  // namespace driftscope

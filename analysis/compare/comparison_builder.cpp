@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/compare/comparison_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "analysis/compare/row_pairing.h"
+
+namespace driftscope {
+
+namespace {
+
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+
+// One lane as far as it has come.
+struct LaneProgress {
+  LaneView view;
+  bool started = false;
+  bool finished = false;
+};
+
+struct TapFigures {
+  double max_abs = kUndefined, rms = kUndefined, relative_rms = kUndefined, max_ulp = kUndefined;
+};
+
+// NaN in either row makes the figures NaN: a tap has no metric of its own to say so.
+TapFigures compare_taps(std::span<const float> a, std::span<const float> b) {
+  TapFigures figures;
+  if (a.empty() || a.size() != b.size()) return figures;
+  double largest = 0.0, squares = 0.0, squares_a = 0.0;
+  std::int64_t ulps = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::isnan(a[i]) || std::isnan(b[i])) return figures;
+    const double difference = a[i] == b[i] ? 0.0 : double{b[i]} - double{a[i]};
+    largest = std::max(largest, std::abs(difference));
+    squares += difference * difference;
+    squares_a += double{a[i]} * double{a[i]};
+    ulps = std::max(ulps, ulp_distance(a[i], b[i]));
+  }
+  figures.max_abs = largest;
+  figures.rms = std::sqrt(squares / static_cast<double>(a.size()));
+  figures.relative_rms = squares == 0.0 ? 0.0 : std::sqrt(squares / squares_a);
+  figures.max_ulp = static_cast<double>(ulps);
+  return figures;
+}
+
+ControlCheck::Retention control_retention(const std::vector<Lane>& lanes) {
+  using enum ControlCheck::Retention;
+  if (lanes.empty()) return digests;
+  return std::find(lanes.begin(), lanes.end(), Lane::control) != lanes.end() ? rows : nothing;
+}
+
+}  // namespace
+
+Dtype coarsest_dtype(const RunConfig& a, const RunConfig& b) {
+  Dtype coarsest = Dtype::f32;
+  const auto consider = [&](Dtype dtype) {
+    if (significand_bits(dtype) < significand_bits(coarsest)) coarsest = dtype;
+  };
+  for (const RunConfig* config : {&a, &b}) {
+    consider(config->activation_dtype);
+    consider(config->kv_dtype);
+    consider(config->logits_dtype);
+    if (config->matmul_plan.accumulator == Accumulator::bf16) consider(Dtype::bf16);
+    if (config->matmul_plan.accumulator == Accumulator::f16) consider(Dtype::f16);
+  }
+  return coarsest;
+}
+
+struct ComparisonBuilder::State {
+  ExperimentFacts facts;
+  ComparePolicy policy;
+  Dtype coarsest = Dtype::f32;
+  std::map<Lane, LaneProgress> lanes;
+  std::map<std::int64_t, StoredRowPointer> waiting_a;       // for b_forced
+  std::map<std::int64_t, StoredRowPointer> waiting_forced;  // for a
+  ControlCheck control;
+  std::vector<std::shared_ptr<const StepComparison>> steps;
+  std::vector<TapDrift> taps;
+  std::map<TokenId, std::string> pieces;
+  std::int64_t generation = 0;
+
+  State(ExperimentFacts known, ComparePolicy thresholds)
+      : facts(std::move(known)),
+        policy(thresholds),
+        coarsest(coarsest_dtype(facts.config_a, facts.config_b)),
+        control(control_retention(facts.lanes)) {
+    for (const TapSpec& spec : facts.taps) taps.emplace_back().spec = spec;
+  }
+
+  [[nodiscard]] bool expects(Lane lane) const {
+    return facts.lanes.empty() ||
+           std::find(facts.lanes.begin(), facts.lanes.end(), lane) != facts.lanes.end();
+  }
+  [[nodiscard]] Result<void> check(const StepRecord& record);
+  void pair(std::int64_t step, const StoredRow& a, const StoredRow& forced);
+  void add_taps(const StoredRow& a, const StoredRow& forced);
+  void note_free_token(std::int64_t step, TokenId token);
+  void note_piece(TokenId token);
+  void accept_a(const StepRecord& record);
+  void accept_forced(const StepRecord& record);
+};
+
+Result<void> ComparisonBuilder::State::check(const StepRecord& record) {
+  LaneProgress& progress = lanes[record.lane];
+  const auto expected = static_cast<std::int64_t>(progress.view.tokens.size());
+  if (record.step != expected) {
+    return fail(ErrorKind::malformed,
+                fmt::format("lane {}: step {} came where step {} was due; a lane's steps must come "
+                            "in order without gaps",
+                            lane_name(record.lane), record.step, expected));
+  }
+  const auto length = static_cast<std::int64_t>(record.logits.size());
+  if (facts.vocabulary == 0) facts.vocabulary = length;
+  if (length != facts.vocabulary) {
+    return fail(
+        ErrorKind::inconclusive,
+        fmt::format("lane {}: {} logits where the other rows have {}; models with different "
+                    "vocabularies cannot be compared row by row",
+                    lane_name(record.lane), length, facts.vocabulary));
+  }
+  progress.view.lane = record.lane;
+  progress.view.tokens.push_back(record.emitted);
+  progress.started = true;
+  note_piece(record.emitted);
+  return {};
+}
+
+void ComparisonBuilder::State::note_piece(TokenId token) {
+  if (facts.piece && !pieces.contains(token)) pieces.emplace(token, facts.piece(token));
+}
+
+void ComparisonBuilder::State::pair(std::int64_t step, const StoredRow& a,
+                                    const StoredRow& forced) {
+  StepMeasurement measured = measure_step(MetricInput{.a = baseline(LogitsRow(a.logits)),
+                                                      .b = candidate(LogitsRow(forced.logits)),
+                                                      .emitted = a.emitted,
+                                                      .top_k = policy.top_k,
+                                                      .coarsest_dtype = coarsest});
+  auto comparison = std::make_shared<StepComparison>();
+  comparison->step = step;
+  comparison->token_a = a.emitted;
+  comparison->choice_b = forced.choice;
+  comparison->flipped = forced.choice != a.choice;
+  comparison->metrics = std::move(measured.metrics);
+  comparison->flips = std::move(measured.flips);
+  if (const auto free = lanes.find(Lane::b); free != lanes.end()) {
+    const auto& tokens = free->second.view.tokens;
+    if (static_cast<std::size_t>(step) < tokens.size()) {
+      comparison->token_b = tokens[static_cast<std::size_t>(step)];
+    }
+  }
+  note_piece(forced.choice);
+  for (const RankedToken& entry : comparison->metrics.top_a) note_piece(entry.token);
+  for (const RankedToken& entry : comparison->metrics.top_b) note_piece(entry.token);
+  steps.push_back(std::move(comparison));
+  add_taps(a, forced);
+}
+
+void ComparisonBuilder::State::add_taps(const StoredRow& a, const StoredRow& forced) {
+  for (std::size_t i = 0; i < taps.size(); ++i) {
+    const TapFigures figures = compare_taps(a.taps[i], forced.taps[i]);
+    taps[i].max_abs.push_back(figures.max_abs);
+    taps[i].rms.push_back(figures.rms);
+    taps[i].relative_rms.push_back(figures.relative_rms);
+    taps[i].max_ulp.push_back(figures.max_ulp);
+  }
+}
+
+void ComparisonBuilder::State::note_free_token(std::int64_t step, TokenId token) {
+  const auto index = static_cast<std::size_t>(step);
+  if (index >= steps.size()) return;
+  auto updated = std::make_shared<StepComparison>(*steps[index]);
+  updated->token_b = token;
+  steps[index] = std::move(updated);
+}
+
+void ComparisonBuilder::State::accept_a(const StepRecord& record) {
+  const StoredRowPointer row = store_row(record, facts.taps);
+  control.accept_a(record.step, row);
+  if (const auto forced = waiting_forced.find(record.step); forced != waiting_forced.end()) {
+    pair(record.step, *row, *forced->second);
+    waiting_forced.erase(forced);
+  } else if (expects(Lane::b_forced) && !lanes[Lane::b_forced].finished) {
+    waiting_a.emplace(record.step, row);
+  }
+}
+
+void ComparisonBuilder::State::accept_forced(const StepRecord& record) {
+  const StoredRowPointer row = store_row(record, facts.taps);
+  if (const auto a = waiting_a.find(record.step); a != waiting_a.end()) {
+    pair(record.step, *a->second, *row);
+    waiting_a.erase(a);
+  } else if (!lanes[Lane::a].finished) {
+    waiting_forced.emplace(record.step, row);
+  }
+}
+
+ComparisonBuilder::ComparisonBuilder(ExperimentFacts facts, ComparePolicy policy)
+    : m_state(std::make_unique<State>(std::move(facts), policy)) {}
+ComparisonBuilder::~ComparisonBuilder() = default;
+
+Result<void> ComparisonBuilder::accept(const StepRecord& record) {
+  if (auto checked = m_state->check(record); !checked) return checked;
+  switch (record.lane) {
+    case Lane::a:
+      m_state->accept_a(record);
+      break;
+    case Lane::b_forced:
+      m_state->accept_forced(record);
+      break;
+    case Lane::b:
+      m_state->note_free_token(record.step, record.emitted);
+      break;
+    case Lane::control:
+      m_state->control.accept_control(record.step, store_row(record, {}));
+      break;
+    case Lane::reference:
+      break;
+  }
+  return {};
+}
+
+void ComparisonBuilder::finish_lane(Lane lane, TraceState state, std::string stop) {
+  LaneProgress& progress = m_state->lanes[lane];
+  progress.view.lane = lane;
+  progress.view.state = state;
+  progress.view.stop = std::move(stop);
+  progress.started = true;
+  progress.finished = true;
+  if (lane == Lane::b_forced) m_state->waiting_a.clear();
+  if (lane == Lane::a) m_state->waiting_forced.clear();
+  if (lane == Lane::control) m_state->control.stop_waiting();
+}
+
+std::int64_t ComparisonBuilder::compared_steps() const {
+  return static_cast<std::int64_t>(m_state->steps.size());
+}
+
+std::shared_ptr<const StepComparison> ComparisonBuilder::step(std::int64_t index) const {
+  if (index < 0 || index >= compared_steps()) return nullptr;
+  return m_state->steps[static_cast<std::size_t>(index)];
+}
+
+ComparisonPointer ComparisonBuilder::snapshot(TraceState state) const {
+  auto comparison = std::make_shared<Comparison>();
+  comparison->generation = ++m_state->generation;
+  comparison->state = state;
+  comparison->policy = m_state->policy;
+  comparison->steps = m_state->steps;
+  comparison->taps = m_state->taps;
+  for (const auto& [lane, progress] : m_state->lanes) {
+    if (progress.started) comparison->lanes.push_back(progress.view);
+  }
+  const ControlCheck& control = m_state->control;
+  comparison->control = {.present = control.present(),
+                         .steps = control.compared(),
+                         .max_abs = control.max_abs(),
+                         .bits_equal = control.present() && control.bits_equal()};
+  for (const auto& [id, bytes] : m_state->pieces) comparison->pieces.push_back({id, bytes});
+  conclude(*comparison, m_state->facts);
+  return comparison;
+}
+
+}  // namespace driftscope

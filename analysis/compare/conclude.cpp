@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "analysis/compare/conclusion.h"
+#include "analysis/compare/statistics.h"
+#include "engine/config/knob.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope {
+
+namespace {
+
+void repeat_facts(Comparison& comparison, const ExperimentFacts& facts) {
+  comparison.vocabulary = facts.vocabulary;
+  comparison.planned_steps = facts.planned_steps;
+  comparison.prompt_a = facts.prompt_a;
+  comparison.prompt_b = facts.prompt_b;
+  comparison.prompt_text = facts.prompt_text;
+  comparison.model_a = facts.model_a;
+  comparison.model_b = facts.model_b;
+  comparison.config_a_name = facts.config_a.name;
+  comparison.config_b_name = facts.config_b.name;
+  comparison.config_a_json = config_to_json(facts.config_a).dump();
+  comparison.config_b_json = config_to_json(facts.config_b).dump();
+  comparison.command = facts.command;
+}
+
+double drift_excess(double drift, double usual) {
+  if (drift == 0.0) return 0.0;
+  // With usual == 0 any drift is out of the ordinary: infinity by IEEE division.
+  return drift / usual;
+}
+
+// Steps are shared and immutable: those whose value changes are replaced by a copy.
+void fill_drift_excess(Comparison& comparison, double usual) {
+  const std::size_t excess = *metric_index("drift_excess");
+  const std::size_t drift = *metric_index("centred_rms");
+  for (auto& step : comparison.steps) {
+    const auto& values = step->metrics.values;
+    if (values.size() <= std::max(excess, drift)) continue;
+    const double value = drift_excess(values[drift], usual);
+    if (values[excess] == value || (std::isnan(values[excess]) && std::isnan(value))) continue;
+    auto updated = std::make_shared<StepComparison>(*step);
+    updated->metrics.values[excess] = value;
+    step = std::move(updated);
+  }
+}
+
+std::vector<RunStatistic> all_statistics(const Comparison& comparison) {
+  std::vector<std::int64_t> steps;
+  for (const auto& step : comparison.steps) steps.push_back(step->step);
+  std::vector<RunStatistic> statistics;
+  for (const MetricSpec& spec : metric_registry()) {
+    statistics.push_back(run_statistic(spec.id, metric_column(comparison, spec.id), steps));
+  }
+  return statistics;
+}
+
+}  // namespace
+
+const LaneView* find_lane(const Comparison& comparison, Lane lane) {
+  const auto found = std::find_if(comparison.lanes.begin(), comparison.lanes.end(),
+                                  [&](const LaneView& view) { return view.lane == lane; });
+  return found == comparison.lanes.end() ? nullptr : &*found;
+}
+
+const StepComparison* find_step(const Comparison& comparison, std::int64_t step) {
+  const auto found =
+      std::lower_bound(comparison.steps.begin(), comparison.steps.end(), step,
+                       [](const auto& entry, std::int64_t wanted) { return entry->step < wanted; });
+  return found != comparison.steps.end() && (*found)->step == step ? found->get() : nullptr;
+}
+
+std::string describe_token(const Comparison& comparison, const std::optional<TokenId>& token) {
+  if (!token) return "the end";
+  const TokenPiece* piece = comparison.piece(*token);
+  if (piece == nullptr) return fmt::format("token {}", token->value);
+  return fmt::format("\"{}\"", escape_for_display(piece->bytes));
+}
+
+std::string figure(double value) { return fmt::format("{:.3g}", value); }
+
+std::string counted(std::int64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
+void conclude(Comparison& comparison, const ExperimentFacts& facts) {
+  repeat_facts(comparison, facts);
+  const double usual = percentile_of(metric_column(comparison, "centred_rms"), 0.5);
+  fill_drift_excess(comparison, usual);
+  comparison.statistics = all_statistics(comparison);
+  const auto positions = static_cast<std::int64_t>(
+      std::max(facts.prompt_a.size(), facts.prompt_b.size()) + comparison.steps.size());
+  const RunContext context{.comparison = comparison,
+                           .facts = facts,
+                           .bound = rounding_bound(facts, positions),
+                           .usual_drift = usual,
+                           .pair_drift = metric_column(comparison, "pair_drift")};
+  comparison.tokens_equal = count_equal_tokens(comparison);
+  comparison.first_divergence = find_first_divergence(context);
+  comparison.first_flip = find_first_flip(context);
+  comparison.envelope_difference = find_field_differences(facts);
+  comparison.findings = collect_findings(context);
+  comparison.tiers = check_tiers(context);
+  comparison.verdict = strongest_tier(comparison.tiers);
+  comparison.verdict_text = describe_verdict(comparison);
+}
+
+}  // namespace driftscope
