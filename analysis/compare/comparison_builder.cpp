@@ -246,6 +246,18 @@ std::shared_ptr<const StepComparison> ComparisonBuilder::step(std::int64_t index
   return m_state->steps[static_cast<std::size_t>(index)];
 }
 
+std::vector<StepTapValues> ComparisonBuilder::tap_values(std::int64_t index) const {
+  const auto at = static_cast<std::size_t>(index);
+  std::vector<StepTapValues> values;
+  for (const TapDrift& tap : m_state->taps) {
+    values.push_back({.max_abs = tap.max_abs[at],
+                      .rms = tap.rms[at],
+                      .relative_rms = tap.relative_rms[at],
+                      .max_ulp = tap.max_ulp[at]});
+  }
+  return values;
+}
+
 ComparisonPointer ComparisonBuilder::snapshot(TraceState state) const {
   auto comparison = std::make_shared<Comparison>();
   comparison->generation = ++m_state->generation;

@@ -42,6 +42,14 @@ struct ExperimentFacts {
 // and the logits themselves. The unit of tie_ulps.
 [[nodiscard]] Dtype coarsest_dtype(const RunConfig& a, const RunConfig& b);
 
+// How far the two sides differ at one tap in one step.
+struct StepTapValues {
+  double max_abs = 0.0;
+  double rms = 0.0;
+  double relative_rms = 0.0;
+  double max_ulp = 0.0;
+};
+
 // A TraceSink that compares. Keeps only rows that still wait for their partner; the order in which
 // lanes arrive changes nothing. Errors of accept: inconclusive (rows of different lengths),
 // malformed (a step that is not the lane's next one). Not thread-safe; snapshots are immutable and
@@ -56,6 +64,8 @@ class ComparisonBuilder : public TraceSink {
   // Steps of the pair (a, b_forced) compared so far.
   [[nodiscard]] std::int64_t compared_steps() const;
   [[nodiscard]] std::shared_ptr<const StepComparison> step(std::int64_t index) const;
+  // The taps of a compared step, in the order of the facts; empty without taps.
+  [[nodiscard]] std::vector<StepTapValues> tap_values(std::int64_t index) const;
   // A snapshot with statistics, causes, findings, tiers and verdict over what is there.
   [[nodiscard]] ComparisonPointer snapshot(TraceState state) const;
 

@@ -24,12 +24,6 @@ namespace driftscope {
 [[nodiscard]] std::string progress_event(std::string_view phase, std::int64_t done,
                                          std::int64_t total);
 // `tap_values` gives this step's rms and max_abs of each tap in order, empty without taps.
-struct StepTapValues {
-  double max_abs = 0.0;
-  double rms = 0.0;
-  double relative_rms = 0.0;
-  double max_ulp = 0.0;
-};
 [[nodiscard]] std::string step_event(const StepComparison& step,
                                      const std::vector<StepTapValues>& tap_values,
                                      const std::function<std::string(TokenId)>& piece);
