@@ -43,7 +43,7 @@ void run(const SwigluArguments& arguments, Parallel& parallel) {
 constexpr std::array kVariants = {
     SwigluVariant{"scalar", Isa::scalar, Determinism::device_to_device, true,
                   run<swiglu_piece_scalar>},
-#if defined(__x86_64__) && defined(DRIFTSCOPE_SIMD_ROWS)
+#if defined(__x86_64__)
     SwigluVariant{"avx2", Isa::avx2, Determinism::device_to_device, true, run<swiglu_piece_avx2>},
     SwigluVariant{"avx512", Isa::avx512, Determinism::device_to_device, true,
                   run<swiglu_piece_avx512>},

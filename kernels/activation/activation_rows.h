@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/plan/dtype.h"
+#include "kernels/plan/reduction_plan.h"
 
 namespace driftscope {
 

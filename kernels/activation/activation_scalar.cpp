@@ -9,7 +9,7 @@ void swiglu_piece_scalar(const SwigluPiece& piece) {
   for (std::int64_t i = 0; i < piece.count; ++i) {
     const float gate = piece.gate[i];
     const float silu = round_to(piece.silu_dtype, gate / (1.0F + portable::exp(-gate)));
-    piece.y[i] = round_to(piece.output_dtype, silu * piece.up[i]);
+    piece.y[i] = canonical_nan(round_to(piece.output_dtype, silu * piece.up[i]));
   }
 }
 

@@ -63,7 +63,7 @@ void eager(const Query& query) {
     add_weighted_value(query, key, row[to_size(key - keys.begin)], sum);
   }
   for (std::size_t i = 0; i < sum.size(); ++i)
-    query.y[i] = round_to(arguments.output_dtype, sum[i]);
+    query.y[i] = canonical_nan(round_to(arguments.output_dtype, sum[i]));
 }
 
 // What a tile or split leaves behind. Real: float, or double for softmax_dtype f64.
@@ -86,7 +86,7 @@ Real softmax_round(const Query& query, Real value) {
 template <class Real>
 void add_tile(const Query& query, KeyRange tile, State<Real>& state) {
   const KeyRange visible = visible_keys(query.arguments, query.position);
-  const KeyRange keys{std::max(tile.begin, visible.begin), std::min(tile.end, visible.end)};
+  const KeyRange keys = intersect(tile, visible);
   if (keys.empty()) return;
   const std::vector<float> s = scores(query, keys);
   float max = state.max;
@@ -156,14 +156,13 @@ void online(const Query& query) {
   const State<Real> total = merge_splits(query, states);
   for (std::size_t i = 0; i < total.sum.size(); ++i) {
     const auto quotient = static_cast<float>(Real{total.sum[i]} / total.denominator);
-    query.y[i] = round_to(arguments.output_dtype, quotient);
+    query.y[i] = canonical_nan(round_to(arguments.output_dtype, quotient));
   }
 }
 
 }  // namespace
 
-void attention_task_scalar(const AttentionArguments& arguments, const AttentionTask& task,
-                           float* /*scratch*/) {
+void attention_task_scalar(const AttentionArguments& arguments, const AttentionTask& task) {
   const AttentionSequence& sequence = *task.sequence;
   for (std::int64_t row = task.row_begin; row < task.row_end; ++row) {
     for (std::int64_t head = task.head_begin; head < task.head_end; ++head) {

@@ -25,6 +25,10 @@ struct KeyRange {
   [[nodiscard]] bool empty() const { return begin >= end; }
 };
 
+[[nodiscard]] constexpr KeyRange intersect(KeyRange a, KeyRange b) {
+  return {a.begin < b.begin ? b.begin : a.begin, a.end < b.end ? a.end : b.end};
+}
+
 // The keys that a query at `position` sees.
 [[nodiscard]] KeyRange visible_keys(const AttentionArguments& arguments, std::int64_t position);
 
@@ -39,13 +43,7 @@ struct Segmentation {
 // order[i]: the i-th of `count` splits to be merged, for `sequential` and `arrival`.
 void merge_order(const AttentionArguments& arguments, std::int64_t count, int* order);
 
-// scratch: attention_scratch(…) floats, aligned to 64 bytes, contents undefined.
-using AttentionFunction = void (*)(const AttentionArguments&, const AttentionTask&, float* scratch);
-void attention_task_scalar(const AttentionArguments& arguments, const AttentionTask& task,
-                           float* scratch);
-void attention_task_avx2(const AttentionArguments& arguments, const AttentionTask& task,
-                         float* scratch);
-void attention_task_avx512(const AttentionArguments& arguments, const AttentionTask& task,
-                           float* scratch);
+using AttentionFunction = void (*)(const AttentionArguments&, const AttentionTask&);
+void attention_task_scalar(const AttentionArguments& arguments, const AttentionTask& task);
 
 }  // namespace driftscope

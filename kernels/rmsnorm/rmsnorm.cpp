@@ -34,7 +34,7 @@ void run(const RmsNormArguments& arguments, Parallel& parallel) {
 constexpr std::array kVariants = {
     RmsNormVariant{"scalar", Isa::scalar, Determinism::device_to_device, true,
                    run<rmsnorm_rows_scalar>},
-#if defined(__x86_64__) && defined(DRIFTSCOPE_SIMD_ROWS)
+#if defined(__x86_64__)
     RmsNormVariant{"avx2", Isa::avx2, Determinism::device_to_device, true, run<rmsnorm_rows_avx2>},
     RmsNormVariant{"avx512", Isa::avx512, Determinism::device_to_device, true,
                    run<rmsnorm_rows_avx512>},
@@ -42,7 +42,7 @@ constexpr std::array kVariants = {
 };
 
 AddFunction add_function([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__) && defined(DRIFTSCOPE_SIMD_ROWS)
+#if defined(__x86_64__)
   switch (isa) {
     case Isa::scalar:
       return add_residual_scalar;

@@ -36,13 +36,14 @@ void rmsnorm_rows_scalar(const RmsNormArguments& arguments, std::int64_t begin, 
     const float scale = rmsnorm_scale(arguments, x);
     for (std::int64_t i = 0; i < arguments.width; ++i) {
       const float normalised = round_to(arguments.normalised_dtype, x[i] * scale);
-      y[i] = round_to(arguments.output_dtype, normalised * arguments.weight[i]);
+      y[i] = canonical_nan(round_to(arguments.output_dtype, normalised * arguments.weight[i]));
     }
   }
 }
 
 void add_residual_scalar(float* residual, const float* delta, std::int64_t count, Dtype dtype) {
-  for (std::int64_t i = 0; i < count; ++i) residual[i] = round_to(dtype, residual[i] + delta[i]);
+  for (std::int64_t i = 0; i < count; ++i)
+    residual[i] = canonical_nan(round_to(dtype, residual[i] + delta[i]));
 }
 
 }  // namespace driftscope

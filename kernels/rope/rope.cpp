@@ -35,7 +35,7 @@ void run(const RopeArguments& arguments, Parallel& parallel) {
 
 constexpr std::array kVariants = {
     RopeVariant{"scalar", Isa::scalar, Determinism::device_to_device, true, run<rope_rows_scalar>},
-#if defined(__x86_64__) && defined(DRIFTSCOPE_SIMD_ROWS)
+#if defined(__x86_64__)
     RopeVariant{"avx2", Isa::avx2, Determinism::device_to_device, true, run<rope_rows_avx2>},
     RopeVariant{"avx512", Isa::avx512, Determinism::device_to_device, true, run<rope_rows_avx512>},
 #endif

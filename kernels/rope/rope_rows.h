@@ -8,6 +8,13 @@
 
 namespace driftscope {
 
+// cos and sin of one position, [half] each.
+struct RopeEntry {
+  const float* cosine;
+  const float* sine;
+};
+[[nodiscard]] RopeEntry rope_entry(const RopeTable& table, std::int64_t position);
+
 void rope_rows_scalar(const RopeArguments& arguments, std::int64_t begin, std::int64_t end);
 void rope_rows_avx2(const RopeArguments& arguments, std::int64_t begin, std::int64_t end);
 void rope_rows_avx512(const RopeArguments& arguments, std::int64_t begin, std::int64_t end);

@@ -24,20 +24,24 @@ Pair rotate(const RopeArguments& arguments, Pair x, float cosine, float sine) {
 
 }  // namespace
 
+RopeEntry rope_entry(const RopeTable& table, std::int64_t position) {
+  return {.cosine = table.cosine.data() + position * table.half,
+          .sine = table.sine.data() + position * table.half};
+}
+
 void rope_rows_scalar(const RopeArguments& arguments, std::int64_t begin, std::int64_t end) {
   const RopeTable& table = *arguments.table;
   const bool interleaved = arguments.layout == RopeLayout::interleaved;
   for (std::int64_t row = begin; row < end; ++row) {
-    const float* cosine = table.cosine.data() + arguments.positions[row] * table.half;
-    const float* sine = table.sine.data() + arguments.positions[row] * table.half;
+    const RopeEntry entry = rope_entry(table, arguments.positions[row]);
     for (std::int64_t head = 0; head < arguments.heads; ++head) {
       float* x = arguments.x + (row * arguments.heads + head) * arguments.head_dim;
       for (std::int64_t i = 0; i < table.half; ++i) {
         float& first = x[interleaved ? 2 * i : i];
         float& second = x[interleaved ? 2 * i + 1 : i + table.half];
-        const Pair rotated = rotate(arguments, {first, second}, cosine[i], sine[i]);
-        first = rotated.first;
-        second = rotated.second;
+        const Pair rotated = rotate(arguments, {first, second}, entry.cosine[i], entry.sine[i]);
+        first = canonical_nan(rotated.first);
+        second = canonical_nan(rotated.second);
       }
     }
   }

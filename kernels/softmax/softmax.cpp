@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array kVariants = {
     SoftmaxVariant{"scalar", Isa::scalar, Determinism::device_to_device, true, softmax_row_scalar},
-#if defined(__x86_64__) && defined(DRIFTSCOPE_SIMD_ROWS)
+#if defined(__x86_64__)
     SoftmaxVariant{"avx2", Isa::avx2, Determinism::device_to_device, true, softmax_row_avx2},
     SoftmaxVariant{"avx512", Isa::avx512, Determinism::device_to_device, true, softmax_row_avx512},
 #endif

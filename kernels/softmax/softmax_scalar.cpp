@@ -26,7 +26,7 @@ void softmax_row_f64(const float* x, float* y, std::int64_t count, const Reducti
   for (std::size_t i = 0; i < terms.size(); ++i) terms[i] = portable::exp(double{x[i]} - max);
   const double sum = reduce_sum_f64(plan, terms.data(), count);
   for (std::size_t i = 0; i < terms.size(); ++i) {
-    y[i] = round_to(output_dtype, static_cast<float>(terms[i] / sum));
+    y[i] = canonical_nan(round_to(output_dtype, static_cast<float>(terms[i] / sum)));
   }
 }
 
@@ -40,7 +40,7 @@ void softmax_row_scalar(const float* x, float* y, std::int64_t count, const Redu
   }
   const float sum = round_to(compute_dtype, reduce_sum(plan, y, count));
   for (std::int64_t i = 0; i < count; ++i) {
-    y[i] = round_to(output_dtype, round_to(compute_dtype, y[i] / sum));
+    y[i] = canonical_nan(round_to(output_dtype, round_to(compute_dtype, y[i] / sum)));
   }
 }
 
