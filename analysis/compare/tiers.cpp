@@ -222,20 +222,28 @@ Tier strongest_tier(const std::vector<TierCheck>& tiers) {
 }
 
 std::string describe_verdict(const Comparison& comparison) {
-  std::string detail;
+  const auto& divergence = comparison.first_divergence;
+  const std::string parting =
+      divergence
+          ? fmt::format("at step {}: A goes on with {}, B with {} ({})", divergence->step,
+                        describe_token(comparison, divergence->token_a),
+                        describe_token(comparison, divergence->token_b), name_of(divergence->cause))
+          : std::string();
+  if (comparison.verdict == Tier::different && divergence) {
+    return fmt::format("different: the texts part {}", parting);
+  }
+  std::string text;
   for (const TierCheck& check : comparison.tiers) {
-    if (check.tier == comparison.verdict) detail = check.detail;
+    if (check.tier == comparison.verdict) text = check.detail;
   }
-  std::string text = fmt::format("{}: {}", name_of(comparison.verdict), detail);
-  if (const auto& divergence = comparison.first_divergence) {
-    text = fmt::format("{}; A goes on with {}, B with {} at step {} ({})", text,
-                       describe_token(comparison, divergence->token_a),
-                       describe_token(comparison, divergence->token_b), divergence->step,
-                       name_of(divergence->cause));
+  if (comparison.verdict == Tier::tolerance) {
+    text = fmt::format("the logits of {} stay within {}", counted(steps_of(comparison), "step"),
+                       describe_limits(comparison.policy));
   }
-  if (comparison.verdict == Tier::inconclusive && comparison.state != TraceState::complete) {
-    text += fmt::format(" [{}]", describe_gap(comparison));
-  }
+  text = fmt::format("{}: {}", name_of(comparison.verdict), text);
+  if (divergence) text += fmt::format("; the texts part {}", parting);
+  const std::string gap = describe_gap(comparison);
+  if (!gap.empty() && text.find(gap) == std::string::npos) text += fmt::format("; {}", gap);
   return text;
 }
 
