@@ -23,10 +23,10 @@ using DecodeText = std::function<std::string(const std::vector<TokenId>&)>;
 
 struct LaneInput {
   std::shared_ptr<const ModelCheckpoint> model;
-  RunConfig config;
-  std::vector<TokenId> prompt;  // at least one id, each below the vocabulary
+  RunConfig config = {};
+  std::vector<TokenId> prompt = {};  // at least one id, each below the vocabulary
   // Prompts of the neighbours in flight, config.neighbours of them, each at least one id.
-  std::vector<std::vector<TokenId>> neighbour_prompts;
+  std::vector<std::vector<TokenId>> neighbour_prompts = {};
 };
 
 struct LockstepRequest {
@@ -35,7 +35,7 @@ struct LockstepRequest {
   std::int64_t steps = 64;  // at most; a lane also ends at an end-of-sequence token or stop string
   bool control = true;      // run A a second time, from scratch
   TapLevel taps = TapLevel::logits;
-  DecodeText decode_text;  // may be empty: stop strings are then an error
+  DecodeText decode_text = {};  // may be empty: stop strings are then an error
 };
 
 enum class StopReason : std::uint8_t {
@@ -58,7 +58,7 @@ struct LaneSummary {
   std::string storage;  // where the weights lie, e.g. "weights copied to anonymous memory, …"
 };
 struct LockstepSummary {
-  std::vector<LaneSummary> lanes;
+  std::vector<LaneSummary> lanes = {};
   bool cancelled = false;
 };
 

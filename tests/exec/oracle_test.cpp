@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logits and operations against independent float64 implementations.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/exec/npy.h"
+#include "tests/exec/recording.h"
+#include "tests/exec/tiny_checkpoint.h"
+
+namespace driftscope::test {
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path kData = DRIFTSCOPE_SHARED_DATA;
+
+#define NEED_SHARED_DATA() \
+  if (!fs::exists(kData)) GTEST_SKIP() << "no shared test data at " << kData
+
+nlohmann::json read_json(const fs::path& path) {
+  std::ifstream file(path);
+  return nlohmann::json::parse(file);
+}
+
+std::shared_ptr<const ModelCheckpoint> open(const fs::path& path) {
+  auto opened = ModelCheckpoint::open(path);
+  if (!opened) throw std::runtime_error(opened.error().message);
+  return *opened;
+}
+
+std::vector<TokenId> tokens_of(const nlohmann::json& json) {
+  std::vector<TokenId> tokens;
+  for (const auto& id : json) tokens.push_back(TokenId{id.get<std::int32_t>()});
+  return tokens;
+}
+
+std::vector<TokenId> tokens_of(const NumpyArray& array) {
+  std::vector<TokenId> tokens;
+  for (const double id : array.values) tokens.push_back(TokenId{static_cast<std::int32_t>(id)});
+  return tokens;
+}
+
+double largest_difference(const std::vector<float>& ours, const double* exact) {
+  double largest = 0.0;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(ours[i]) - exact[i]));
+  }
+  return largest;
+}
+
+// Terms of all sums on the way from the embedding to the end of layer `layers` - 1: each adds at
+// most its length times 2^-24 of relative error, if no later operation amplifies it. Softmax and
+// P·V add over the positions seen.
+double terms_to(const ModelDescription& model, std::int64_t layers, std::int64_t positions) {
+  const std::int64_t attention_terms =
+      2 * model.hidden + model.head_dim + 2 * positions + model.heads * model.head_dim;
+  const std::int64_t ffn_terms = 2 * model.hidden + model.intermediate;
+  return static_cast<double>(layers * (attention_terms + ffn_terms));
+}
+
+// Our q and k are in rotate-half order, pairs (i, i + d/2); the traces hold pairs (2i, 2i + 1).
+std::vector<double> to_rotate_half(const double* interleaved, std::int64_t width,
+                                   std::int64_t head_dim) {
+  std::vector<double> result(static_cast<std::size_t>(width));
+  for (std::int64_t i = 0; i < width; ++i) {
+    const std::int64_t head = i / head_dim;
+    const std::int64_t within = i % head_dim;
+    const std::int64_t half = head_dim / 2;
+    const std::int64_t source = within < half ? 2 * within : 2 * (within - half) + 1;
+    result[static_cast<std::size_t>(i)] = interleaved[head * head_dim + source];
+  }
+  return result;
+}
+
+bool is_rotated(const std::string& operation) {
+  return operation.starts_with("Q") || operation.starts_with("K");
+}
+
+struct OperationDifference {
+  double largest = 0.0;
+  double scale = 0.0;  // largest absolute value of the exact tensor
+};
+
+class StoriesTrace : public testing::TestWithParam<std::tuple<const char*, Scoring>> {};
+
+TEST_P(StoriesTrace, EveryOperationIsWithinTheBound) {
+  NEED_SHARED_DATA();
+  const auto [prompt, scoring] = GetParam();
+  const auto model = open(kData / "models/stories260K/hf");
+  const fs::path oracle = kData / "oracle/stories260K";
+  const auto trace = read_npz(oracle / fmt::format("{}.trace_f64.npz", prompt));
+  LaneInput input{.model = model,
+                  .prompt = tokens_of(read_npy(oracle / fmt::format("{}.tokens.npy", prompt)))};
+  input.config.scoring = scoring;
+  const auto steps = score(input, TapLevel::all);
+  ASSERT_EQ(steps.size(), input.prompt.size());
+  const auto specs = tap_specs(model->description(), TapLevel::all);
+  const auto positions = static_cast<std::int64_t>(steps.size());
+
+  std::map<std::string, OperationDifference> table;
+  for (const RecordedStep& step : steps) {
+    ASSERT_EQ(step.taps.size(), specs.size());
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      const RecordedTap& tap = step.taps[i];
+      EXPECT_EQ(tap.operation, specs[i].operation);
+      EXPECT_EQ(tap.layer, specs[i].layer);
+      ASSERT_EQ(static_cast<std::int64_t>(tap.values.size()), specs[i].width);
+      const bool in_layer = tap.layer >= 0 && tap.layer < model->description().layers;
+      const NumpyArray& exact =
+          trace.at(in_layer ? fmt::format("{}-{}", tap.operation, tap.layer) : tap.operation);
+      ASSERT_EQ(exact.row_size(), specs[i].width);
+      const double* row = exact.row(step.step);
+      std::vector<double> reordered;
+      if (is_rotated(tap.operation)) {
+        reordered = to_rotate_half(row, specs[i].width, model->description().head_dim);
+        row = reordered.data();
+      }
+      const double scale =
+          *std::max_element(exact.values.begin(), exact.values.end(),
+                            [](double a, double b) { return std::abs(a) < std::abs(b); });
+      const double difference = largest_difference(tap.values, row);
+      const double bound =
+          terms_to(model->description(), tap.layer + 1, positions) * 0x1.0p-24 * std::abs(scale);
+      EXPECT_LE(difference, bound)
+          << tap.operation << " layer " << tap.layer << " position " << step.step;
+      auto& entry = table[tap.operation];
+      entry.largest = std::max(entry.largest, difference);
+      entry.scale = std::max(entry.scale, std::abs(scale));
+    }
+  }
+  for (const auto& [operation, entry] : table) {
+    fmt::print("{:12} max difference {:.3e} of values up to {:.3g}\n", operation, entry.largest,
+               entry.scale);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Prompts, StoriesTrace,
+                         testing::Combine(testing::Values("story_lily", "code_bytes"),
+                                          testing::Values(Scoring::decode, Scoring::prefill)));
+
+class StoriesLogits : public testing::TestWithParam<const char*> {};
+
+TEST_P(StoriesLogits, AreWithinTheBoundAndGreedyTokensAreEqual) {
+  NEED_SHARED_DATA();
+  const std::string prompt = GetParam();
+  const auto model = open(kData / "models/stories260K/hf");
+  const fs::path oracle = kData / "oracle/stories260K";
+  const auto exact = read_npy(oracle / (prompt + ".logits_f64.npy"));
+  LaneInput input{.model = model, .prompt = tokens_of(read_npy(oracle / (prompt + ".tokens.npy")))};
+  input.config.scoring = Scoring::prefill;
+  const auto steps = score(input);
+  ASSERT_EQ(steps.size(), 64U);
+  double largest = 0.0;
+  double scale = 0.0;
+  for (const double value : exact.values) scale = std::max(scale, std::abs(value));
+  for (const RecordedStep& step : steps) {
+    largest = std::max(largest, largest_difference(step.logits, exact.row(step.step)));
+  }
+  const ModelDescription& description = model->description();
+  const double terms =
+      terms_to(description, description.layers, 64) + 2.0 * static_cast<double>(description.hidden);
+  fmt::print("{}: logits max difference {:.3e}, bound {:.3e}\n", prompt, largest,
+             terms * 0x1.0p-24 * scale);
+  EXPECT_LE(largest, terms * 0x1.0p-24 * scale);
+
+  const auto manifest = read_json(oracle / "manifest.json");
+  const auto wanted = tokens_of(manifest["prompts"][prompt]["greedy64_from_first8"]);
+  ASSERT_EQ(wanted.size(), 64U);
+  input.config.scoring = Scoring::decode;
+  input.config.sampling.ignore_eos = true;
+  input.prompt.resize(8);
+  EXPECT_EQ(emitted_of(generate(input, 64)), wanted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Prompts, StoriesLogits,
+                         testing::Values("story_lily", "story_dragon", "prose_ood", "code_bytes",
+                                         "random_ids"));
+
+TEST(Stories, GreedyFromTheFirstTokenAgreesFor160Steps) {
+  NEED_SHARED_DATA();
+  const auto wanted = tokens_of(read_npy(kData / "oracle/stories260K/bos.greedy160.npy"));
+  ASSERT_EQ(wanted.size(), 160U);
+  LaneInput input{.model = open(kData / "models/stories260K/hf"), .prompt = ids({1})};
+  input.config.sampling.ignore_eos = true;
+  EXPECT_EQ(emitted_of(generate(input, 160)), wanted);
+  input.config.attention = AttentionMode::eager;
+  EXPECT_EQ(emitted_of(generate(input, 160)), wanted);
+}
+
+class Architecture : public testing::TestWithParam<std::tuple<const char*, const char*>> {};
+
+TEST_P(Architecture, LogitsAreWithinTheToleranceAndGreedyTokensAreEqual) {
+  NEED_SHARED_DATA();
+  const std::string name = std::get<0>(GetParam());
+  const std::string config_file = std::get<1>(GetParam());
+  const fs::path source = kData / "oracle/architectures" / name;
+  const TemporaryFolder folder;
+  fs::copy_file(source / config_file, folder.path() / "config.json");
+  fs::copy_file(source / "model.safetensors", folder.path() / "model.safetensors");
+  const auto manifest = read_json(kData / "oracle/architectures/MANIFEST.json");
+  const auto greedy = read_json(source / "greedy.json");
+  LaneInput input{.model = open(folder.path()), .prompt = {}};
+  for (const int prompt : {0, 1}) {
+    input.prompt = tokens_of(read_json(source / fmt::format("prompt{}.ids.json", prompt)));
+    const auto exact = read_npy(source / fmt::format("logits_f64_{}.npy", prompt));
+    const double tolerance = manifest["models"][name]["prompts"][static_cast<std::size_t>(prompt)]
+                                     ["suggested_tolerance_float32"];
+    for (const Scoring scoring : {Scoring::decode, Scoring::prefill}) {
+      input.config.scoring = scoring;
+      double largest = 0.0;
+      for (const RecordedStep& step : score(input)) {
+        largest = std::max(largest, largest_difference(step.logits, exact.row(step.step)));
+      }
+      fmt::print("{} prompt {}: logits max difference {:.3e}, tolerance {:.1e}\n", name, prompt,
+                 largest, tolerance);
+      EXPECT_LE(largest, tolerance);
+    }
+    input.config.scoring = Scoring::decode;
+    input.config.sampling.ignore_eos = true;
+    const auto wanted = tokens_of(greedy[static_cast<std::size_t>(prompt)]["tokens"]);
+    EXPECT_EQ(emitted_of(generate(input, static_cast<std::int64_t>(wanted.size()))), wanted);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, Architecture,
+    testing::Combine(testing::Values("qwen2", "qwen3", "llama3_rope", "mistral_tied"),
+                     testing::Values("config.json", "config_rope_parameters.json")));
+
+}  // namespace
+}  // namespace driftscope::test
