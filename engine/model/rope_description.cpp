@@ -15,7 +15,7 @@ namespace {
 constexpr double kDefaultRopeTheta = 10000.0;
 constexpr double kTwoPi = 6.283185307179586;
 
-RopeScaling read_scaling(ConfigFields& scaling, std::string_view group) {
+RopeScaling read_scaling(ConfigFields& scaling) {
   RopeScaling result;
   const std::string kind = scaling.text("rope_type", scaling.text("type", "default"));
   if (kind == "default") return result;
@@ -26,9 +26,8 @@ RopeScaling read_scaling(ConfigFields& scaling, std::string_view group) {
   }
   if (kind != "llama3") {
     scaling.refuse(
-        fmt::format("{} of type \"{}\" is not supported; supported are default, linear "
-                    "and llama3",
-                    group, escape_for_display(kind)));
+        fmt::format("type \"{}\" is not supported; supported are default, linear and llama3",
+                    escape_for_display(kind)));
     return result;
   }
   result.kind = RopeScaling::Kind::llama3;
@@ -66,7 +65,7 @@ std::optional<RopeScaling> read_group(ConfigFields& fields, std::string_view gro
     return std::nullopt;
   }
   ConfigFields scaling(*value, fmt::format("{}: {}", fields.name(), group));
-  RopeScaling result = read_scaling(scaling, "scaling");
+  RopeScaling result = read_scaling(scaling);
   if (scaling.positive("partial_rotary_factor", 1.0) != 1.0) {
     scaling.refuse("partial_rotary_factor other than 1 is not supported");
   }

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/text/model_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/text/byte_alphabet.h"
+#include "engine/text/byte_token.h"
+#include "engine/text/json_parts.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::int64_t kMaxId = 2147483646;
+constexpr std::int64_t kFreeGaps = 65536;
+
+tl::unexpected<Error> malformed(const std::string& name, std::string_view what) {
+  return fail(ErrorKind::malformed, fmt::format("{}: {}; fix the tokenizer", name, what));
+}
+
+std::string shown(std::string_view token) {
+  return '"' + escape_for_display(token.substr(0, 80)) + '"';
+}
+
+std::optional<std::int64_t> id_of(const json& value) {
+  if (!value.is_number_unsigned()) return std::nullopt;
+  const auto id = value.get<std::uint64_t>();
+  if (id > static_cast<std::uint64_t>(kMaxId)) return std::nullopt;
+  return static_cast<std::int64_t>(id);
+}
+
+// Makes room for an id. Ids may have gaps (published vocabularies do), but not so many that a
+// list by id would be out of proportion to the file.
+Result<void> make_room(const std::string& name, std::int64_t id, std::size_t known,
+                       std::vector<TokenEntry>& tokens) {
+  if (id >= 4 * static_cast<std::int64_t>(known) + kFreeGaps) {
+    return malformed(name, fmt::format("id {} leaves too many ids without a token", id));
+  }
+  if (static_cast<std::size_t>(id) >= tokens.size()) {
+    tokens.resize(static_cast<std::size_t>(id) + 1);
+  }
+  return {};
+}
+
+Result<void> read_vocabulary(const json& vocabulary, const std::string& name,
+                             TokenizerParts& parts) {
+  if (!vocabulary.is_object() || vocabulary.empty()) {
+    return malformed(name, "is not an object of tokens and ids");
+  }
+  parts.ids.reserve(vocabulary.size());
+  parts.tokens.reserve(vocabulary.size());
+  for (const auto& [token, value] : vocabulary.items()) {
+    const auto id = id_of(value);
+    if (!id) {
+      return malformed(name, fmt::format("token {} has id {}, which is not an integer from 0 to {}",
+                                         shown(token), show_value(value), kMaxId));
+    }
+    if (auto room = make_room(name, *id, vocabulary.size(), parts.tokens); !room) return room;
+    TokenEntry& entry = parts.tokens[static_cast<std::size_t>(*id)];
+    if (entry.present) {
+      return malformed(name, fmt::format("tokens {} and {} have the same id {}", shown(entry.text),
+                                         shown(token), *id));
+    }
+    entry.text = token;
+    entry.present = true;
+    parts.ids.emplace(token, static_cast<std::int32_t>(*id));
+  }
+  return {};
+}
+
+struct MergePair {
+  std::string left;
+  std::string right;
+};
+
+// "left right" or ["left", "right"].
+std::optional<MergePair> merge_pair(const json& merge) {
+  if (merge.is_string()) {
+    const auto& text = merge.get_ref<const std::string&>();
+    const std::size_t space = text.find(' ');
+    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
+      return std::nullopt;
+    }
+    return MergePair{text.substr(0, space), text.substr(space + 1)};
+  }
+  if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+    return MergePair{merge[0].get<std::string>(), merge[1].get<std::string>()};
+  }
+  return std::nullopt;
+}
+
+Result<void> read_merges(const json& merges, const std::string& name, TokenizerParts& parts) {
+  if (!merges.is_array()) return malformed(name, "is not a list");
+  parts.model.merges = MergeTable(merges.size());
+  std::uint32_t rank = 0;
+  for (const json& merge : merges) {
+    const auto pair = merge_pair(merge);
+    if (!pair) {
+      return malformed(fmt::format("{}[{}]", name, rank),
+                       fmt::format("{} is not a pair of tokens", show_value(merge)));
+    }
+    const std::string merged = pair->left + pair->right;
+    std::int32_t ids[3] = {};
+    const std::string* texts[3] = {&pair->left, &pair->right, &merged};
+    for (int i = 0; i < 3; ++i) {
+      const auto found = parts.ids.find(*texts[i]);
+      if (found == parts.ids.end()) {
+        return malformed(fmt::format("{}[{}]", name, rank),
+                         fmt::format("token {} is not in the vocabulary", shown(*texts[i])));
+      }
+      ids[i] = found->second;
+    }
+    parts.model.merges.insert(ids[0], ids[1], {rank, ids[2]});
+    ++rank;
+  }
+  return {};
+}
+
+Result<void> read_options(ConfigFields& fields, TokenizerParts& parts) {
+  for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
+    const std::string value = fields.text(key, "");
+    if (!value.empty()) fields.refuse(fmt::format("{} {} is not supported", key, shown(value)));
+  }
+  const json* dropout = fields.find("dropout");
+  if (dropout != nullptr && *dropout != 0.0) {
+    fields.refuse(
+        fmt::format("dropout {} is not supported: it makes ids random", show_value(*dropout)));
+  }
+  parts.model.byte_fallback = fields.flag("byte_fallback", false);
+  parts.model.fuse_unknown = fields.flag("fuse_unk", false);
+  parts.model.ignore_merges = fields.flag("ignore_merges", false);
+  const std::string unknown = fields.text("unk_token", "");
+  if (!fields.good()) return fields.failure();
+  if (!unknown.empty()) {
+    const auto found = parts.ids.find(unknown);
+    if (found == parts.ids.end()) {
+      return malformed(fields.name(), fmt::format("unk_token {} is not in vocab", shown(unknown)));
+    }
+    parts.model.unknown = found->second;
+  }
+  return {};
+}
+
+// What the model looks words and single bytes up in.
+void index_model(TokenizerParts& parts) {
+  BpeModel& model = parts.model;
+  model.byte_level = parts.pre_tokenizer.ends_in_bytes();
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const auto value = static_cast<std::uint8_t>(byte);
+    const auto found =
+        parts.ids.find(model.byte_level ? byte_to_alphabet(value) : token_of_byte(value));
+    model.byte_ids[byte] = found == parts.ids.end() ? -1 : found->second;
+  }
+  if (!model.byte_level) {
+    model.vocabulary = parts.ids;
+    return;
+  }
+  if (!model.ignore_merges) return;  // whole words are not asked for
+  for (const auto& [token, id] : parts.ids) {
+    if (auto bytes = alphabet_to_bytes(token)) model.vocabulary.emplace(std::move(*bytes), id);
+  }
+}
+
+}  // namespace
+
+Result<void> read_bpe_model(const json& model, const std::string& name, TokenizerParts& parts) {
+  const std::string type = part_type(model);
+  // The oldest files have no type; what has merges is BPE.
+  const bool untyped_bpe = type.empty() && model.is_object() && model.contains("merges");
+  if (type != "BPE" && !untyped_bpe) return unsupported_type(model, name, "BPE");
+  const auto vocabulary = model.find("vocab");
+  const auto merges = model.find("merges");
+  if (vocabulary == model.end() || merges == model.end()) {
+    return malformed(name, "vocab or merges is missing");
+  }
+  if (auto done = read_vocabulary(*vocabulary, name + ".vocab", parts); !done) return done;
+  if (auto done = read_merges(*merges, name + ".merges", parts); !done) return done;
+  ConfigFields fields(model, name);
+  if (auto done = read_options(fields, parts); !done) return done;
+  index_model(parts);
+  return {};
+}
+
+namespace {
+
+Result<AddedToken> read_added_token(const json& item, const std::string& name) {
+  ConfigFields fields(item, name);
+  AddedToken token;
+  token.content = fields.text("content", "");
+  token.special = fields.flag("special", false);
+  token.normalized = fields.flag("normalized", !token.special);
+  token.single_word = fields.flag("single_word", false);
+  token.lstrip = fields.flag("lstrip", false);
+  token.rstrip = fields.flag("rstrip", false);
+  if (token.content.empty()) fields.refuse("content is missing or empty; fix the tokenizer");
+  if (token.content.size() > kMaxAddedTokenBytes) {
+    fields.refuse(fmt::format("content has {} bytes, more than {}; fix the tokenizer",
+                              token.content.size(), kMaxAddedTokenBytes));
+  }
+  const json* value = fields.find("id");
+  const auto id = value == nullptr ? std::nullopt : id_of(*value);
+  if (!id) {
+    fields.refuse(fmt::format("id {} is not an integer from 0 to {}; fix the tokenizer",
+                              value == nullptr ? "null" : show_value(*value), kMaxId));
+  }
+  if (!fields.good()) return fields.failure();
+  token.id = static_cast<std::int32_t>(*id);
+  return token;
+}
+
+// Puts the token into the lists by id and by text; it may be one of the vocabulary.
+Result<void> register_token(const AddedToken& token, const std::string& name,
+                            TokenizerParts& parts) {
+  if (auto room = make_room(name, token.id, parts.ids.size() + 1, parts.tokens); !room) {
+    return room;
+  }
+  TokenEntry& entry = parts.tokens[static_cast<std::size_t>(token.id)];
+  if (entry.present && entry.text != token.content) {
+    return malformed(name, fmt::format("id {} belongs to {} and to {}", token.id, shown(entry.text),
+                                       shown(token.content)));
+  }
+  const auto [slot, inserted] = parts.ids.emplace(token.content, token.id);
+  if (slot->second != token.id) {
+    return malformed(name, fmt::format("token {} has id {} here and {} in vocab",
+                                       shown(token.content), token.id, slot->second));
+  }
+  if (entry.added) {
+    return malformed(name, fmt::format("token {} is there twice", shown(token.content)));
+  }
+  entry = {.text = token.content, .present = true, .added = true, .special = token.special};
+  return {};
+}
+
+}  // namespace
+
+Result<void> read_added_tokens(const json& list, const std::string& name, TokenizerParts& parts) {
+  if (list.is_null()) return {};
+  if (!list.is_array()) return malformed(name, "is not a list");
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string item_name = fmt::format("{}[{}]", name, i);
+    const auto token = read_added_token(list[i], item_name);
+    if (!token) return tl::unexpected(token.error());
+    if (auto done = register_token(*token, item_name, parts); !done) return done;
+    if (!token->normalized) {
+      parts.added.add(*token, token->content);
+      continue;
+    }
+    const auto text = parts.normalizer.apply(AlignedText::view_of(token->content, 0));
+    if (!text) return tl::unexpected(text.error());
+    parts.added_normalized.add(*token, text->text());
+  }
+  return {};
+}
+
+}  // namespace driftscope
