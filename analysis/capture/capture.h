@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Capture files: one HDF5 file per experiment. The layout is described in FORMAT.md beside this file.
+// Capture files: one HDF5 file per experiment. The layout is described in FORMAT.md beside this
+// file.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,7 @@ struct CaptureHeader {
   std::int64_t vocabulary = 0;
   std::vector<std::string> pieces;  // bytes of each token id; empty: not kept
   std::vector<CaptureLane> lanes;
-  std::vector<TapSpec> taps;        // the same for every lane
+  std::vector<TapSpec> taps;  // the same for every lane
 };
 
 enum class KeepMode : std::uint8_t { full, topk };
@@ -46,14 +47,15 @@ struct CaptureOptions {
   std::int64_t flush_every = 1;  // steps between flushes
 };
 
-// Writes step by step; a step that accept() returned from, and flush_every reached, survives a kill.
-// The file is PATH.part until finish() renames it.
+// Writes step by step; a step that accept() returned from, and flush_every reached, survives a
+// kill. The file is PATH.part until finish() renames it.
 class CaptureWriter : public TraceSink {
  public:
   ~CaptureWriter() override = default;
   // Errors: output, naming the path and the reason (full disk, no permission, locked).
   [[nodiscard]] static Result<std::unique_ptr<CaptureWriter>> create(
-      const std::filesystem::path& path, const CaptureHeader& header, const CaptureOptions& options);
+      const std::filesystem::path& path, const CaptureHeader& header,
+      const CaptureOptions& options);
   virtual Result<void> finish_lane(Lane lane, TraceState state, std::string_view stop) = 0;
   // Writes /comparison and the final state, closes, renames. `comparison` may be null.
   [[nodiscard]] virtual Result<void> finish(TraceState state, const Comparison* comparison) = 0;
@@ -67,7 +69,8 @@ struct CaptureLaneInfo {
   bool full_rows = true;
 };
 
-// Opens at once, reads rows on demand, never trusts the file. Not thread-safe: one thread does HDF5.
+// Opens at once, reads rows on demand, never trusts the file. Not thread-safe: one thread does
+// HDF5.
 class CaptureReader {
  public:
   virtual ~CaptureReader() = default;
@@ -79,12 +82,13 @@ class CaptureReader {
   [[nodiscard]] virtual TraceState state() const = 0;
   [[nodiscard]] virtual const std::vector<CaptureLaneInfo>& lanes() const = 0;
   [[nodiscard]] virtual const CaptureLaneInfo* lane(Lane lane) const = 0;
-  [[nodiscard]] virtual Result<std::vector<TokenId>> tokens(Lane lane) const = 0;   // emitted
+  [[nodiscard]] virtual Result<std::vector<TokenId>> tokens(Lane lane) const = 0;  // emitted
   [[nodiscard]] virtual Result<std::vector<TokenId>> choices(Lane lane) const = 0;
   [[nodiscard]] virtual Result<std::vector<std::int64_t>> timing_ns(Lane lane) const = 0;
   // The row of one step, [vocabulary]. Error (inconclusive) where only top-K was kept.
   [[nodiscard]] virtual Result<std::vector<float>> logits(Lane lane, std::int64_t step) const = 0;
-  [[nodiscard]] virtual Result<std::vector<RankedToken>> top(Lane lane, std::int64_t step) const = 0;
+  [[nodiscard]] virtual Result<std::vector<RankedToken>> top(Lane lane,
+                                                             std::int64_t step) const = 0;
   [[nodiscard]] virtual Result<std::vector<float>> tap(Lane lane, const TapSpec& spec,
                                                        std::int64_t step) const = 0;
   // Checks the CRC-32C of every stored row. Error (malformed) names the first bad dataset and step.
