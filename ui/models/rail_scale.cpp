@@ -3,28 +3,36 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace driftscope::ui {
 
 RailScale::RailScale(const std::vector<const StepValues*>& series) {
-  double smallest = std::numeric_limits<double>::infinity();
-  double largest = 0.0;
   for (const StepValues* values : series) {
     for (const double value : *values) {
-      if (!std::isfinite(value)) {
-        m_has_non_finite = true;
-      } else if (value == 0.0) {
-        m_has_zero = true;
-      } else {
-        smallest = std::min(smallest, std::abs(value));
-        largest = std::max(largest, std::abs(value));
-      }
+      m_has_non_finite = m_has_non_finite || !std::isfinite(value);
     }
+    include(*values);
   }
-  if (largest == 0.0) return;
-  m_low = std::floor(std::log10(smallest));
-  m_high = std::max(std::ceil(std::log10(largest)), m_low + 1.0);
+}
+
+void RailScale::include(const StepValues& values) {
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    const double size = std::abs(value);
+    if (size == 0.0) {
+      m_has_zero = true;
+      continue;
+    }
+    m_smallest = m_smallest == 0.0 ? size : std::min(m_smallest, size);
+    m_largest = std::max(m_largest, size);
+  }
+  fit_decades();
+}
+
+void RailScale::fit_decades() {
+  if (m_largest == 0.0) return;
+  m_low = std::floor(std::log10(m_smallest));
+  m_high = std::max(std::ceil(std::log10(m_largest)), m_low + 1.0);
 }
 
 double RailScale::coordinate(double value) const {

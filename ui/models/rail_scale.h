@@ -19,6 +19,10 @@ class RailScale {
  public:
   // Fits the decades of all finite, non-zero sizes in the series; without any: 1e-6 … 1.
   explicit RailScale(const std::vector<const StepValues*>& series);
+  // Widens the decades by a series whose undefined (NaN) values are not worth a mark.
+  void include(const StepValues& values);
+  // Something will stand on the rail of NaN and infinities.
+  void note_non_finite() { m_has_non_finite = true; }
   // log10 of the size, or the coordinate of a rail. Sizes below the lowest decade (which the fit
   // excludes) would stand at its edge.
   [[nodiscard]] double coordinate(double value) const;
@@ -33,6 +37,9 @@ class RailScale {
   [[nodiscard]] std::vector<ScaleTick> ticks(int wanted = 5) const;
 
  private:
+  void fit_decades();
+  double m_smallest = 0.0;  // finite and non-zero; 0: none yet
+  double m_largest = 0.0;
   double m_low = -6.0;  // whole decades
   double m_high = 0.0;
   bool m_has_zero = false;

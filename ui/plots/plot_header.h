@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The line above a plot: title, legend, and the figures of the selected step.
+#pragma once
+
+#include <qcustomplot.h>
+
+#include <vector>
+
+#include "ui/plots/step_plot.h"
+
+namespace driftscope::ui {
+
+class PlotHeader : public QCPLayoutElement {
+ public:
+  PlotHeader(QCustomPlot* plot, QString title);
+  void set_theme(const Theme* theme) { m_theme = theme; }
+  void set_legend(std::vector<LegendEntry> entries) { m_entries = std::move(entries); }
+  void set_readout(QString text) { m_readout = std::move(text); }
+  [[nodiscard]] QSize minimumOuterSizeHint() const override;
+  [[nodiscard]] QSize maximumOuterSizeHint() const override;
+
+ protected:
+  void applyDefaultAntialiasingHint(QCPPainter* painter) const override;
+  void draw(QCPPainter* painter) override;
+
+ private:
+  void draw_mark(QCPPainter* painter, const LegendEntry& entry, QRectF box) const;
+  [[nodiscard]] int mark_width(const LegendEntry& entry) const;
+  QString m_title;
+  QString m_readout;
+  std::vector<LegendEntry> m_entries;
+  const Theme* m_theme;
+};
+
+}  // namespace driftscope::ui

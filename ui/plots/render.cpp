@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/plots/render.h"
+
+#include <fmt/format.h>
+#include <qcustomplot.h>
+
+#include <QBuffer>
+#include <QImage>
+#include <QPdfWriter>
+#include <QSaveFile>
+#include <QSvgGenerator>
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "ui/models/navigation.h"
+#include "ui/models/verdict_summary.h"
+#include "ui/plots/plot_catalogue.h"
+
+namespace driftscope::ui {
+namespace {
+
+constexpr int kPlotHeight = 220;
+constexpr int kHeaderHeight = 74;
+constexpr int kAxisHeight = 30;  // what the lowest plot needs more, for numbers and name of the axis
+constexpr int kSmallest = 200;
+constexpr int kLargest = 16384;
+
+struct Sheet {
+  std::vector<std::unique_ptr<StepPlot>> plots;
+  bool header = false;
+  QSize size;
+};
+
+Result<std::vector<const PlotInfo*>> chosen_plots(const Comparison& comparison,
+                                                  const RenderRequest& request) {
+  std::vector<const PlotInfo*> chosen;
+  if (request.plot == QLatin1String("overview")) {
+    for (const PlotInfo& info : plot_catalogue()) {
+      if (can_show(info, comparison)) chosen.push_back(&info);
+    }
+    return chosen;
+  }
+  const PlotInfo* info = find_plot(request.plot.toStdString());
+  if (info == nullptr) {
+    std::string names = "overview";
+    for (const PlotInfo& known : plot_catalogue()) names += fmt::format(", {}", known.id);
+    return fail(ErrorKind::usage, fmt::format("--plot {}: no such plot; choose one of {}",
+                                              request.plot.toStdString(), names));
+  }
+  if (!can_show(*info, comparison)) {
+    return fail(ErrorKind::inconclusive,
+                fmt::format("--plot {}: the capture has no layer outputs; repeat the run with "
+                            "--taps layers",
+                            info->id));
+  }
+  chosen.push_back(info);
+  return chosen;
+}
+
+Result<Sheet> make_sheet(const ComparisonPointer& comparison, const RenderRequest& request) {
+  const auto chosen = chosen_plots(*comparison, request);
+  if (!chosen) return tl::unexpected(chosen.error());
+  Sheet sheet;
+  sheet.header = request.plot == QLatin1String("overview");
+  const int natural = static_cast<int>(chosen->size()) * kPlotHeight + kAxisHeight +
+                      (sheet.header ? kHeaderHeight : 0);
+  sheet.size = {request.size.width(), request.size.height() > 0 ? request.size.height() : natural};
+  const auto in_range = [](int pixels) { return pixels >= kSmallest && pixels <= kLargest; };
+  if (!in_range(sheet.size.width()) || !in_range(sheet.size.height())) {
+    return fail(ErrorKind::usage, fmt::format("--size {}x{}: width and height are {} to {} pixels",
+                                              sheet.size.width(), sheet.size.height(), kSmallest,
+                                              kLargest));
+  }
+  const double count = std::max(1.0, static_cast<double>(step_count(*comparison)));
+  for (const PlotInfo* info : *chosen) {
+    sheet.plots.emplace_back(info->make(nullptr));
+    StepPlot& plot = *sheet.plots.back();
+    plot.set_theme(theme_of(request.theme));
+    plot.set_step_labels(info == chosen->back());
+    plot.set_step_range(-0.5, count - 0.5);
+    plot.set_comparison(comparison);
+    plot.set_selected_step(first_difference(*comparison).value_or(-1));
+  }
+  return sheet;
+}
+
+void draw_header(QCPPainter& painter, const Comparison& comparison, int width, const Theme& theme) {
+  const VerdictSummary summary = verdict_summary(comparison);
+  const QColor tier = summary.good           ? theme.good
+                      : summary.inconclusive ? theme.warning
+                                             : theme.divergence;
+  QFont bold = text_font(12);
+  bold.setBold(true);
+  painter.setFont(bold);
+  painter.setPen(tier);
+  painter.drawText(QRect(12, 6, width - 24, 22), Qt::AlignLeft | Qt::AlignVCenter, summary.tier);
+  const int shift = QFontMetrics(bold).horizontalAdvance(summary.tier) + 14;
+  painter.setPen(theme.text);
+  painter.drawText(QRect(12 + shift, 6, width - 24 - shift, 22), Qt::AlignLeft | Qt::AlignVCenter,
+                   summary.headline);
+  painter.setFont(text_font(9));
+  painter.setPen(theme.muted);
+  const QString cause =
+      summary.cause.isEmpty() ? QString() : QStringLiteral("Cause: %1. ").arg(summary.cause);
+  painter.drawText(QRect(12, 28, width - 24, 20), Qt::AlignLeft | Qt::AlignVCenter,
+                   cause + summary.reason);
+  QStringList facts;
+  for (const VerdictFact& fact : summary.facts) facts << fact.label + QStringLiteral(" ") + fact.value;
+  painter.drawText(QRect(12, 48, width - 24, 20), Qt::AlignLeft | Qt::AlignVCenter,
+                   facts.join(QStringLiteral("   ·   ")));
+}
+
+void draw_sheet(QCPPainter& painter, const Sheet& sheet, const Comparison& comparison,
+                const Theme& theme) {
+  painter.fillRect(QRect({0, 0}, sheet.size), theme.surface);
+  int top = 0;
+  if (sheet.header) {
+    draw_header(painter, comparison, sheet.size.width(), theme);
+    top = kHeaderHeight;
+  }
+  const int count = static_cast<int>(sheet.plots.size());
+  const int height = (sheet.size.height() - top - kAxisHeight) / std::max(1, count);
+  for (int i = 0; i < count; ++i) {
+    const bool lowest = i + 1 == count;
+    painter.save();
+    painter.translate(0, top);
+    StepPlot& plot = *sheet.plots[static_cast<std::size_t>(i)];
+    plot.resize(sheet.size.width(), height);
+    plot.draw_into(painter, {sheet.size.width(), lowest ? sheet.size.height() - top : height});
+    painter.restore();
+    top += height;
+  }
+}
+
+using Draw = std::function<void(QCPPainter&)>;
+
+bool draw_png(QIODevice& device, QSize size, const Draw& draw) {
+  QImage image(size * 2, QImage::Format_RGB32);
+  image.setDevicePixelRatio(2.0);
+  {
+    QCPPainter painter(&image);
+    draw(painter);
+  }
+  return image.save(&device, "PNG");
+}
+
+bool draw_svg(QIODevice& device, QSize size, const Draw& draw) {
+  QSvgGenerator generator;
+  generator.setOutputDevice(&device);
+  generator.setSize(size);
+  generator.setViewBox(QRect({0, 0}, size));
+  generator.setTitle(QStringLiteral("Driftscope"));
+  QCPPainter painter(&generator);
+  painter.setMode(QCPPainter::pmVectorized);
+  draw(painter);
+  return painter.end();
+}
+
+bool draw_pdf(QIODevice& device, QSize size, const Draw& draw) {
+  QPdfWriter writer(&device);
+  constexpr int kUnitsPerInch = 96;
+  writer.setResolution(kUnitsPerInch);
+  writer.setPageMargins(QMarginsF());
+  writer.setPageSize(QPageSize(QSizeF(size.width() * 72.0 / kUnitsPerInch,
+                                      size.height() * 72.0 / kUnitsPerInch),
+                               QPageSize::Point, QString(), QPageSize::ExactMatch));
+  writer.setTitle(QStringLiteral("Driftscope"));
+  QCPPainter painter(&writer);
+  painter.setMode(QCPPainter::pmVectorized);
+  draw(painter);
+  return painter.end();
+}
+
+}  // namespace
+
+Result<void> render_plot(const ComparisonPointer& comparison, const RenderRequest& request) {
+  struct Writer {
+    const char* format;
+    bool (*write)(QIODevice&, QSize, const Draw&);
+  };
+  static constexpr std::array kWriters{Writer{"png", draw_png}, Writer{"svg", draw_svg},
+                                       Writer{"pdf", draw_pdf}};
+  const auto writer = std::find_if(kWriters.begin(), kWriters.end(), [&](const Writer& w) {
+    return request.format == QLatin1String(w.format);
+  });
+  if (writer == kWriters.end()) {
+    return fail(ErrorKind::usage, fmt::format("--format {}: choose png, svg or pdf",
+                                              request.format.toStdString()));
+  }
+  const auto sheet = make_sheet(comparison, request);
+  if (!sheet) return tl::unexpected(sheet.error());
+  QSaveFile file(request.path);
+  const auto cannot_write = [&] {
+    return fail(ErrorKind::output,
+                fmt::format("{}: cannot write: {}; choose another path",
+                            request.path.toStdString(), file.errorString().toStdString()));
+  };
+  if (!file.open(QIODevice::WriteOnly)) return cannot_write();
+  const bool written = writer->write(file, sheet->size, [&](QCPPainter& painter) {
+    draw_sheet(painter, *sheet, *comparison, theme_of(request.theme));
+  });
+  if (!written || !file.commit()) return cannot_write();
+  return {};
+}
+
+}  // namespace driftscope::ui

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/plots/step_plot.h"
+
+#include <qcustomplot.h>
+
+#include <QEvent>
+#include <QMouseEvent>
+#include <QToolTip>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <cmath>
+
+#include "ui/models/navigation.h"
+#include "ui/plots/plot_header.h"
+
+namespace driftscope::ui {
+namespace {
+
+// Fixed margins rather than fitted ones: the step axes of all plots then align to the pixel, on
+// screen, in a stack and in an exported overview.
+constexpr int kLeftMargin = 74;
+constexpr int kRightMargin = 14;
+constexpr int kClickTolerance = 4;  // pixels between press and release
+
+}  // namespace
+
+StepPlot::StepPlot(QString id, QString title, QWidget* parent)
+    : QWidget(parent),
+      m_id(std::move(id)),
+      m_title(std::move(title)),
+      m_theme(&theme_of(palette())),
+      m_plot(new QCustomPlot(this)),
+      m_header(new PlotHeader(m_plot, m_title)) {
+  setObjectName(QStringLiteral("plot_") + m_id);
+  setAccessibleName(m_title);
+  setMinimumHeight(70);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->addWidget(m_plot);
+  m_plot->setAccessibleName(m_title);
+  m_plot->setFocusPolicy(Qt::ClickFocus);
+  m_plot->setMinimumSize(100, 60);
+  m_plot->plotLayout()->insertRow(0);
+  m_plot->plotLayout()->addElement(0, 0, m_header);
+  m_plot->plotLayout()->setRowSpacing(0);
+  auto* axes = m_plot->axisRect();
+  axes->setAutoMargins(QCP::msBottom);
+  axes->setMargins(QMargins(kLeftMargin, 3, kRightMargin, 4));
+  m_plot->setInteractions(QCP::iRangeDrag | QCP::iRangeZoom);
+  axes->setRangeDrag(Qt::Horizontal);
+  axes->setRangeZoom(Qt::Horizontal);
+  m_plot->layer(QStringLiteral("overlay"))->setMode(QCPLayer::lmBuffered);
+  m_header->setLayer(QStringLiteral("overlay"));
+  make_markers();
+  style_axes();
+  m_plot->installEventFilter(this);
+  m_plot->setMouseTracking(true);
+  connect(m_plot->xAxis, qOverload<const QCPRange&>(&QCPAxis::rangeChanged), this,
+          [this](const QCPRange& range) { on_range(range.lower, range.upper); });
+}
+
+StepPlot::~StepPlot() = default;
+
+void StepPlot::make_markers() {
+  const auto make_line = [this](Qt::PenStyle) {
+    auto* line = new QCPItemStraightLine(m_plot);
+    line->setLayer(QStringLiteral("overlay"));
+    line->setSelectable(false);
+    line->setVisible(false);
+    return line;
+  };
+  m_divergence_line = make_line(Qt::DashLine);
+  m_selection_line = make_line(Qt::SolidLine);
+  m_empty_note = new QCPItemText(m_plot);
+  m_empty_note->setLayer(QStringLiteral("overlay"));
+  m_empty_note->setSelectable(false);
+  m_empty_note->position->setType(QCPItemPosition::ptAxisRectRatio);
+  m_empty_note->position->setCoords(0.5, 0.5);
+  m_empty_note->setTextAlignment(Qt::AlignCenter);
+}
+
+void StepPlot::style_axes() {
+  m_plot->setBackground(m_theme->surface);
+  m_header->set_theme(m_theme);
+  const QFont font = text_font(8);
+  for (QCPAxis* axis : {m_plot->xAxis, m_plot->yAxis}) {
+    axis->setBasePen(QPen(m_theme->muted, 1));
+    axis->setTickPen(QPen(m_theme->muted, 1));
+    axis->setSubTicks(false);
+    axis->setTickLength(0, 3);
+    axis->setTickLabelFont(font);
+    axis->setTickLabelColor(m_theme->muted);
+    axis->setLabelFont(font);
+    axis->setLabelColor(m_theme->muted);
+    axis->grid()->setPen(QPen(m_theme->grid, 1));
+    axis->grid()->setZeroLinePen(QPen(m_theme->grid, 1));
+  }
+  auto ticker = QSharedPointer<QCPAxisTickerFixed>::create();
+  ticker->setTickStep(1.0);
+  ticker->setScaleStrategy(QCPAxisTickerFixed::ssMultiples);
+  ticker->setTickCount(10);
+  m_plot->xAxis->setTicker(ticker);
+  m_plot->xAxis->setNumberFormat(QStringLiteral("f"));
+  m_plot->xAxis->setNumberPrecision(0);
+  m_plot->xAxis->setTickLabels(m_step_labels);
+  m_plot->xAxis->setLabel(m_step_labels ? QStringLiteral("step (generated token, from 0)")
+                                        : QString());
+  m_plot->xAxis->setLabelPadding(1);
+  m_selection_line->setPen(QPen(m_theme->selection, 1));
+  m_divergence_line->setPen(QPen(m_theme->divergence, 1, Qt::DashLine));
+  m_empty_note->setFont(text_font(9));
+  m_empty_note->setColor(m_theme->muted);
+}
+
+void StepPlot::set_theme(const Theme& theme) {
+  m_theme = &theme;
+  style_axes();
+  rebuild();
+  update_now();
+}
+
+void StepPlot::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange && m_header != nullptr) {
+    const Theme& fitting = theme_of(palette());
+    if (&fitting != m_theme) set_theme(fitting);
+  }
+}
+
+void StepPlot::set_comparison(ComparisonPointer comparison) {
+  m_comparison = std::move(comparison);
+  rebuild();
+  update_now();
+}
+
+void StepPlot::set_selected_step(std::int64_t step) {
+  m_selected = step;
+  place_markers();
+  m_plot->layer(QStringLiteral("overlay"))->replot();
+}
+
+void StepPlot::place_markers() {
+  const auto place = [](QCPItemStraightLine* line, double step) {
+    line->point1->setCoords(step, 0.0);
+    line->point2->setCoords(step, 1.0);
+    line->setVisible(true);
+  };
+  m_divergence_line->setVisible(false);
+  m_selection_line->setVisible(false);
+  const bool has_steps = m_comparison && step_count(*m_comparison) > 0;
+  if (has_steps) {
+    if (const auto step = first_difference(*m_comparison)) {
+      place(m_divergence_line, static_cast<double>(*step));
+    }
+    if (m_selected >= 0) place(m_selection_line, static_cast<double>(m_selected));
+  }
+  const QString reason = empty_reason();
+  m_empty_note->setVisible(!reason.isEmpty());
+  m_empty_note->setText(reason);
+  const bool readable = reason.isEmpty() && has_steps && m_selected >= 0;
+  const QString figures = readable ? readout(m_selected) : QString();
+  m_header->set_readout(figures.isEmpty()
+                            ? QString()
+                            : QStringLiteral("step %1: %2").arg(m_selected).arg(figures));
+  m_plot->setAccessibleDescription(reason.isEmpty() ? summary() + QStringLiteral(" ") + figures
+                                                    : reason);
+}
+
+void StepPlot::set_legend(std::vector<LegendEntry> entries) {
+  m_header->set_legend(std::move(entries));
+}
+
+void StepPlot::set_step_range(double lower, double upper) {
+  m_setting_range = true;
+  m_plot->xAxis->setRange(lower, upper);
+  m_setting_range = false;
+  update_now();
+}
+
+double StepPlot::range_lower() const { return m_plot->xAxis->range().lower; }
+double StepPlot::range_upper() const { return m_plot->xAxis->range().upper; }
+int StepPlot::axis_left() const { return m_plot->axisRect()->left(); }
+
+void StepPlot::set_step_labels(bool visible) {
+  m_step_labels = visible;
+  style_axes();
+}
+
+StepView StepPlot::view_for_width(int width) const {
+  const double pixels = std::max(1, width - kLeftMargin - kRightMargin);
+  const std::int64_t count = m_comparison ? step_count(*m_comparison) : 0;
+  const double span = std::max(1e-9, range_upper() - range_lower());
+  // One step more at each side, so that lines run out of the frame.
+  return {.first = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(range_lower()))),
+          .last = std::min<std::int64_t>(count - 1,
+                                         static_cast<std::int64_t>(std::ceil(range_upper()))),
+          .columns = static_cast<std::int64_t>(pixels),
+          .pixels_per_step = pixels / span};
+}
+
+void StepPlot::update_now() {
+  refill(view_for_width(m_plot->width()));
+  place_markers();
+  m_plot->replot(QCustomPlot::rpQueuedReplot);
+}
+
+void StepPlot::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  update_now();
+}
+
+void StepPlot::draw_into(QCPPainter& painter, QSize size) {
+  refill(view_for_width(size.width()));
+  place_markers();
+  m_plot->toPainter(&painter, size.width(), size.height());
+}
+
+void StepPlot::on_range(double lower, double upper) {
+  if (m_setting_range) return;
+  const double count = m_comparison ? static_cast<double>(step_count(*m_comparison)) : 0.0;
+  const double low_limit = -0.5;
+  const double high_limit = std::max(count, 1.0) - 0.5;
+  const double span = std::clamp(upper - lower, std::min(3.0, high_limit - low_limit),
+                                 high_limit - low_limit);
+  lower = std::clamp((lower + upper - span) / 2.0, low_limit, high_limit - span);
+  set_step_range(lower, lower + span);
+  emit range_changed(lower, lower + span);
+}
+
+std::int64_t StepPlot::step_at_pixel(double x) const {
+  if (!m_comparison) return -1;
+  const auto step = static_cast<std::int64_t>(std::lround(m_plot->xAxis->pixelToCoord(x)));
+  const std::int64_t count = step_count(*m_comparison);
+  return count == 0 ? -1 : std::clamp<std::int64_t>(step, 0, count - 1);
+}
+
+void StepPlot::on_click(double x) {
+  const std::int64_t step = step_at_pixel(x);
+  if (step >= 0) emit step_selected(step);
+}
+
+void StepPlot::show_hover(QPoint position, QPoint global) {
+  const std::int64_t step = step_at_pixel(position.x());
+  const bool inside = m_plot->axisRect()->rect().contains(position);
+  if (step < 0 || !inside || !empty_reason().isEmpty()) {
+    QToolTip::hideText();
+    return;
+  }
+  QToolTip::showText(global, QStringLiteral("step %1: %2").arg(step).arg(readout(step)), m_plot);
+}
+
+bool StepPlot::eventFilter(QObject* watched, QEvent* event) {
+  if (watched != m_plot) return QWidget::eventFilter(watched, event);
+  const auto* mouse = dynamic_cast<QMouseEvent*>(event);
+  if (mouse == nullptr) return QWidget::eventFilter(watched, event);
+  const QPoint position = mouse->position().toPoint();
+  switch (mouse->type()) {
+    case QEvent::MouseButtonPress:
+      m_press_x = position.x();
+      break;
+    case QEvent::MouseButtonRelease:
+      if (mouse->button() == Qt::LeftButton && std::abs(position.x() - m_press_x) <= kClickTolerance) {
+        on_click(position.x());
+      }
+      break;
+    case QEvent::MouseButtonDblClick:
+      on_range(-0.5, 1e18);
+      break;
+    case QEvent::MouseMove:
+      if (mouse->buttons() == Qt::NoButton) show_hover(position, mouse->globalPosition().toPoint());
+      break;
+    default:
+      break;
+  }
+  return QWidget::eventFilter(watched, event);
+}
+
+}  // namespace driftscope::ui

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Starts a run: model, prompt, steps, two configurations; shows the exact command.
+#pragma once
+
+#include <QWidget>
+
+#include "kernels/base/result.h"
+#include "ui/models/run_request.h"
+
+class QCheckBox;
+class QComboBox;
+class QFormLayout;
+class QLabel;
+class QLineEdit;
+class QPlainTextEdit;
+class QPushButton;
+class QSpinBox;
+
+namespace driftscope::ui {
+
+class KnobEditor;
+
+class RunPanel final : public QWidget {
+  Q_OBJECT
+ public:
+  explicit RunPanel(QWidget* parent);
+  [[nodiscard]] RunRequest request() const;
+  void set_request(const RunRequest& request);
+  // Words before the program for a run on another machine, as "ssh host"; empty: here.
+  [[nodiscard]] QStringList remote() const;
+  void set_remote(const QStringList& words);
+  void set_running(bool running);
+  void set_progress(const QString& text);
+  void set_error(const QString& text);
+  // Fields and knobs of A and B exchanged.
+  void swap_sides();
+  [[nodiscard]] QString command_text() const;
+  [[nodiscard]] KnobEditor& knobs() { return *m_knobs; }
+
+ signals:
+  void run_requested();
+  void cancel_requested();
+
+ private:
+  void make_fields();
+  void lay_out();
+  QWidget* with_button(QLineEdit* field, const QString& name, bool folder);
+  void preset_changed();
+  void update_command();
+  QLineEdit* m_model;
+  QLineEdit* m_model_b;
+  QPlainTextEdit* m_prompt;
+  QSpinBox* m_steps;
+  QComboBox* m_taps;
+  QCheckBox* m_control;
+  QComboBox* m_preset_a;
+  QComboBox* m_preset_b;
+  KnobEditor* m_knobs;
+  QLineEdit* m_output;
+  QLineEdit* m_remote;
+  QPlainTextEdit* m_command;
+  QPushButton* m_run;
+  QPushButton* m_copy;
+  QLabel* m_status;
+  bool m_running = false;
+};
+
+}  // namespace driftscope::ui

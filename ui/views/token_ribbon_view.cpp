@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/views/token_ribbon_view.h"
+
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QScrollBar>
+#include <QToolTip>
+#include <algorithm>
+
+#include "ui/models/navigation.h"
+#include "ui/theme/theme.h"
+
+namespace driftscope::ui {
+namespace {
+
+constexpr int kLabelWidth = 30;   // "A" and "B" at the left, not scrolled
+constexpr int kCellHeight = 22;
+constexpr int kRulerHeight = 16;  // step numbers
+constexpr int kGap = 2;
+constexpr int kPadding = 5;
+constexpr int kMaximumCell = 160;
+constexpr int kMarkerWidth = 2;
+
+int row_top(int row) { return kRulerHeight + row * (kCellHeight + kGap); }
+
+// Leading and trailing blanks must be seen.
+QString shown(const QString& text) {
+  QString copy = text;
+  return copy.replace(QLatin1Char(' '), QChar(0x2423));
+}
+
+}  // namespace
+
+TokenRibbonView::TokenRibbonView(QWidget* parent) : QAbstractScrollArea(parent) {
+  setObjectName(QStringLiteral("token_ribbons"));
+  setAccessibleName(tr("Tokens of A and B"));
+  setFrameShape(QFrame::NoFrame);
+  setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
+  setFixedHeight(row_top(2) + 6 + horizontalScrollBar()->sizeHint().height());
+  viewport()->setBackgroundRole(QPalette::Base);
+  viewport()->setAutoFillBackground(true);
+  viewport()->setMouseTracking(true);
+  setFont(monospace_font(9.5));
+  horizontalScrollBar()->setSingleStep(40);
+}
+
+void TokenRibbonView::set_comparison(ComparisonPointer comparison) {
+  m_comparison = std::move(comparison);
+  m_ribbon = m_comparison ? token_ribbon(*m_comparison) : TokenRibbon{};
+  lay_out();
+  describe();
+  viewport()->update();
+}
+
+void TokenRibbonView::describe() {
+  if (m_ribbon.items.empty()) {
+    setAccessibleDescription(tr("No tokens yet"));
+    return;
+  }
+  const QString parted = m_ribbon.divergence_step < 0
+                             ? tr("no divergence")
+                             : tr("divergence at step %1").arg(m_ribbon.divergence_step);
+  QString chosen;
+  if (m_selected >= 0 && m_selected < static_cast<std::int64_t>(m_ribbon.items.size())) {
+    const RibbonItem& item = m_ribbon.items[static_cast<std::size_t>(m_selected)];
+    chosen = tr("; step %1: A %2, B %3").arg(item.step).arg(item.text_a, item.text_b);
+  }
+  setAccessibleDescription(tr("%1 steps, %2%3").arg(m_ribbon.items.size()).arg(parted, chosen));
+}
+
+void TokenRibbonView::lay_out() {
+  const QFontMetrics metrics(font());
+  m_lefts.clear();
+  m_lefts.reserve(m_ribbon.items.size() + 1);
+  int x = 0;
+  for (const RibbonItem& item : m_ribbon.items) {
+    m_lefts.push_back(x);
+    const int text = std::max(metrics.horizontalAdvance(shown(item.text_a)),
+                              metrics.horizontalAdvance(shown(item.text_b)));
+    x += std::clamp(text + 2 * kPadding, 18, kMaximumCell) + kGap;
+  }
+  m_lefts.push_back(x);
+  const int room = std::max(1, viewport()->width() - kLabelWidth);
+  horizontalScrollBar()->setPageStep(room);
+  horizontalScrollBar()->setRange(0, std::max(0, x - room));
+}
+
+void TokenRibbonView::resizeEvent(QResizeEvent* event) {
+  QAbstractScrollArea::resizeEvent(event);
+  lay_out();
+  if (m_selected >= 0) scroll_to(m_selected);
+}
+
+void TokenRibbonView::set_selected_step(std::int64_t step) {
+  m_selected = step;
+  scroll_to(step);
+  describe();
+  viewport()->update();
+}
+
+void TokenRibbonView::scroll_to(std::int64_t step) {
+  if (step < 0 || step >= static_cast<std::int64_t>(m_ribbon.items.size())) return;
+  const int left = m_lefts[static_cast<std::size_t>(step)];
+  const int right = m_lefts[static_cast<std::size_t>(step) + 1];
+  QScrollBar* bar = horizontalScrollBar();
+  const int room = bar->pageStep();
+  if (left < bar->value() || right > bar->value() + room) bar->setValue((left + right - room) / 2);
+}
+
+std::int64_t TokenRibbonView::step_at(int x) const {
+  const int inside = x - kLabelWidth + horizontalScrollBar()->value();
+  if (x < kLabelWidth || m_ribbon.items.empty() || inside >= m_lefts.back()) return -1;
+  return std::upper_bound(m_lefts.begin(), m_lefts.end(), inside) - m_lefts.begin() - 1;
+}
+
+void TokenRibbonView::mousePressEvent(QMouseEvent* event) {
+  const std::int64_t step = step_at(event->position().toPoint().x());
+  if (step >= 0) emit step_selected(step);
+}
+
+void TokenRibbonView::wheelEvent(QWheelEvent* event) {
+  const QPoint delta = event->angleDelta();
+  QScrollBar* bar = horizontalScrollBar();
+  bar->setValue(bar->value() - (delta.x() != 0 ? delta.x() : delta.y()));
+  event->accept();
+}
+
+bool TokenRibbonView::viewportEvent(QEvent* event) {
+  if (event->type() != QEvent::ToolTip) return QAbstractScrollArea::viewportEvent(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const std::int64_t step = step_at(help->pos().x());
+  if (step < 0 || !m_comparison) {
+    QToolTip::hideText();
+  } else {
+    QToolTip::showText(help->globalPos(), step_tooltip(*m_comparison, step), viewport());
+  }
+  return true;
+}
+
+void TokenRibbonView::draw_cell(QPainter& painter, const Theme& theme, QRect box,
+                                const QString& text, const QColor& side, bool differs,
+                                bool ended) const {
+  if (ended) {
+    painter.setPen(QPen(theme.grid, 1, Qt::DotLine));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRect(box.adjusted(0, 0, -1, -1));
+    return;
+  }
+  painter.setPen(Qt::NoPen);
+  painter.setBrush(mix(theme.surface, side, differs ? 0.28 : 0.07));
+  painter.drawRoundedRect(box, 3, 3);
+  if (differs) {  // not by colour alone: a line under the token as well
+    painter.fillRect(box.left() + 2, box.bottom() - 1, box.width() - 4, 2, side);
+  }
+  painter.setPen(theme.text);
+  const QRect inner = box.adjusted(kPadding, 0, -kPadding + 1, 0);
+  painter.drawText(inner, Qt::AlignVCenter | Qt::AlignLeft | Qt::TextSingleLine,
+                   painter.fontMetrics().elidedText(shown(text), Qt::ElideRight, inner.width() + 2));
+}
+
+void TokenRibbonView::draw_step(QPainter& painter, const Theme& theme, std::size_t index,
+                                int x) const {
+  const RibbonItem& item = m_ribbon.items[index];
+  const int width = m_lefts[index + 1] - m_lefts[index] - kGap;
+  const QRect box_a(x, row_top(0), width, kCellHeight);
+  const QRect box_b(x, row_top(1), width, kCellHeight);
+  draw_cell(painter, theme, box_a, item.text_a, theme.side_a, item.differs, item.text_a.isNull());
+  draw_cell(painter, theme, box_b, item.text_b, theme.side_b, item.differs, item.text_b.isNull());
+  if (item.flipped) {  // a diamond on the ruler, as on the plots
+    const QPointF middle(x + width / 2.0, kRulerHeight - 5.0);
+    painter.setPen(Qt::NoPen);
+    painter.setBrush(theme.divergence);
+    painter.drawPolygon(QPolygonF({middle + QPointF(0, -4), middle + QPointF(4, 0),
+                                   middle + QPointF(0, 4), middle + QPointF(-4, 0)}));
+  }
+  if (item.step == m_ribbon.divergence_step) {
+    painter.fillRect(x - kGap, 2, kMarkerWidth, row_top(2), theme.divergence);
+  }
+  if (item.step == m_selected) {
+    painter.setPen(QPen(theme.selection, 2));
+    painter.setBrush(Qt::NoBrush);
+    painter.drawRoundedRect(QRect(x, row_top(0) - 1, width, 2 * kCellHeight + kGap + 2), 3, 3);
+  }
+}
+
+void TokenRibbonView::paintEvent(QPaintEvent*) {
+  const Theme& theme = theme_of(palette());
+  QPainter painter(viewport());
+  painter.setRenderHint(QPainter::Antialiasing);
+  painter.setFont(font());
+  m_drawn = 0;
+  if (m_ribbon.items.empty()) {
+    painter.setFont(text_font());
+    painter.setPen(theme.muted);
+    painter.drawText(viewport()->rect(), Qt::AlignCenter,
+                     tr("The tokens of A and B appear here with the first step."));
+    return;
+  }
+  painter.save();
+  painter.setClipRect(kLabelWidth, 0, viewport()->width() - kLabelWidth, viewport()->height());
+  const int offset = horizontalScrollBar()->value();
+  const auto found = std::upper_bound(m_lefts.begin(), m_lefts.end(), offset) - m_lefts.begin();
+  const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, found - 1));
+  int last_number_end = -100;
+  const QFont number_font = text_font(7.5);
+  for (std::size_t i = first; i < m_ribbon.items.size(); ++i) {
+    const int x = kLabelWidth + m_lefts[i] - offset;
+    if (x > viewport()->width()) break;
+    draw_step(painter, theme, i, x);
+    ++m_drawn;
+    const bool round = m_ribbon.items[i].step % 5 == 0;
+    if (!round || x < last_number_end + 12 || m_ribbon.items[i].flipped) continue;
+    painter.setFont(number_font);
+    painter.setPen(theme.muted);
+    const QString number = QString::number(m_ribbon.items[i].step);
+    painter.drawText(QRect(x, 0, 60, kRulerHeight - 1), Qt::AlignLeft | Qt::AlignVCenter, number);
+    last_number_end = x + painter.fontMetrics().horizontalAdvance(number);
+    painter.setFont(font());
+  }
+  painter.restore();
+  QFont bold = text_font(10);
+  bold.setBold(true);
+  painter.setFont(bold);
+  painter.setPen(theme.side_a);
+  painter.drawText(QRect(0, row_top(0), kLabelWidth, kCellHeight), Qt::AlignCenter, tr("A"));
+  painter.setPen(theme.side_b);
+  painter.drawText(QRect(0, row_top(1), kLabelWidth, kCellHeight), Qt::AlignCenter, tr("B"));
+}
+
+}  // namespace driftscope::ui
