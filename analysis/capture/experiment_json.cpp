@@ -64,8 +64,6 @@ Result<void> take_config(JsonFields& fields, std::string_view key, std::string_v
   return {};
 }
 
-std::string text_of(const Json* json) { return json == nullptr ? "" : json_text::dump(*json); }
-
 bool is_b_side(Lane lane) { return lane == Lane::b || lane == Lane::b_forced; }
 
 }  // namespace
@@ -91,8 +89,9 @@ Json experiment_to_json(const ExperimentFacts& facts) {
               {"taps", taps_to_json(facts.taps)},
               {"config_a", config_to_json(facts.config_a)},
               {"config_b", config_to_json(facts.config_b)},
-              {"envelope_a", json_text::embedded(facts.envelope_a)},
-              {"envelope_b", json_text::embedded(facts.envelope_b)}};
+              // As text: what is compared later is then the same text.
+              {"envelope_a", json_text::from_bytes(facts.envelope_a)},
+              {"envelope_b", json_text::from_bytes(facts.envelope_b)}};
 }
 
 Result<ExperimentFacts> experiment_from_json(const Json& json, std::string_view where) {
@@ -114,8 +113,8 @@ Result<ExperimentFacts> experiment_from_json(const Json& json, std::string_view 
   fields.integer("intermediate", facts.intermediate);
   fields.name("stored_dtype", facts.stored_dtype, dtype_from_name);
   fields.take("taps", facts.taps, taps_from_json);
-  facts.envelope_a = text_of(fields.find("envelope_a"));
-  facts.envelope_b = text_of(fields.find("envelope_b"));
+  fields.bytes("envelope_a", facts.envelope_a);
+  fields.bytes("envelope_b", facts.envelope_b);
   if (auto taken = fields.result(); !taken) return tl::unexpected<Error>(taken.error());
   for (const auto& [key, target] :
        {std::pair{"config_a", &facts.config_a}, std::pair{"config_b", &facts.config_b}}) {

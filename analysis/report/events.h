@@ -1,14 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // The event stream of `--events`: JSON Lines, written by the headless program, read by the window.
-//   {"event":"started", …facts…}
+//   {"event":"started","version":1,…every field of ExperimentFacts…,"policy":{…}}
 //   {"event":"progress","phase":"decode","done":3,"total":64}
-//   {"event":"step","step":0,"lane_tokens":{…},"metrics":{id:value},"top_a":[[id,logit]…],"top_b":…,
-//    "flips":[…],"taps":[…]}
+//   {"event":"step","step":0,"token_a":5,"choice_b":5,"token_b":5|null,"flipped":false,
+//    "metrics":{id:value,…},"max_abs_token":7,"top_a":[[id,logit],…],"top_b":[…],
+//    "flips":[{"x":1,"y":2,"rank_a_x":0,…,"gap_a":0.5,"gap_b":-0.25},…],
+//    "health":{"nan_a":1,…}            only where a row holds NaN or infinities
+//    "taps":[[max_abs,rms,relative_rms,max_ulp],…]   in the order of "taps" of "started"
+//    "pieces":{"5":" the","7":{"bytes":"c3"}}}       of the ids in this line
 //   {"event":"finding","id":…,"severity":…,"text":…,"evidence":{…}}
-//   {"event":"done","state":"complete","capture":"PATH","exit_code":0,"verdict":…}
-//   {"event":"error","exit_code":4,"message":…}
+//   {"event":"done","state":"complete","capture":"PATH","exit_code":0,"verdict":…,
+//    "first_divergence":{…}|null,"first_flip":…,"control":{…}|null,
+//    "lanes":[{"lane":"a","state":…,"stop":…,"tokens":[…]},…],"pieces":{…}}
+//   {"event":"error","exit_code":4,"message":…,"detail":…}
+// Numbers read back to the same bits; "NaN", "Infinity" and "-Infinity" are strings. A step may
+// come again, whole, when the free lane's token of it has become known. Schema: event.schema.json.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,10 +30,13 @@
 
 namespace driftscope {
 
+inline constexpr std::int64_t kEventVersion = 1;
+
 [[nodiscard]] std::string started_event(const ExperimentFacts& facts, const ComparePolicy& policy);
 [[nodiscard]] std::string progress_event(std::string_view phase, std::int64_t done,
                                          std::int64_t total);
-// `tap_values` gives this step's rms and max_abs of each tap in order, empty without taps.
+// `tap_values`: one entry per tap of the facts, in their order; empty without taps. `piece` may be
+// empty.
 [[nodiscard]] std::string step_event(const StepComparison& step,
                                      const std::vector<StepTapValues>& tap_values,
                                      const std::function<std::string(TokenId)>& piece);
