@@ -40,13 +40,13 @@ struct AttentionArguments {
   std::int64_t window = 0;      // sliding window: a query sees itself and window-1 before; 0 = all
   Dtype kv_dtype = Dtype::f32;  // f32, f16 or bf16
   AttentionKind kind = AttentionKind::flash;
-  std::int64_t tile = 64;    // flash: keys per tile; split_kv_size: keys per split
-  int splits = 4;            // split_kv_count. The boundaries come from the number of keys the
-                             // whole call sees (first_position + rows), so they move when the same
-                             // query is computed in another chunking: not batch-invariant.
-  ReductionPlan score_plan;  // of each q·k over head_dim
+  std::int64_t tile = 64;  // flash: keys per tile; split_kv_size: keys per split
+  int splits = 4;          // split_kv_count. The boundaries come from the number of keys the
+                           // whole call sees (first_position + rows), so they move when the same
+                           // query is computed in another chunking: not batch-invariant.
+  ReductionPlan score_plan = {};  // of each q·k over head_dim
   // eager: of the softmax denominator. Others: keys in rising order, and only arrival_seed is used.
-  ReductionPlan sum_plan;
+  ReductionPlan sum_plan = {};
   SplitCombine split_combine = SplitCombine::sequential;  // how partial results merge
   Dtype softmax_dtype = Dtype::f32;  // f32 or f64: exp and denominator; f16/bf16: also rounded
   Dtype score_dtype = Dtype::f32;    // eager: scores stored in this (16-bit eager frameworks do)

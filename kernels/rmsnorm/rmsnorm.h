@@ -23,7 +23,7 @@ struct RmsNormArguments {
   // Of the sum of squares: fma(x, x, lane). Then, in f32: mean = sum / width,
   // scale = 1 / sqrt(mean + epsilon). With Accumulator::f64 the sum, mean and scale are in f64
   // and the scale is rounded to f32 once.
-  ReductionPlan plan;
+  ReductionPlan plan = {};
   // Where the result is rounded: `value` = x * (1 / sqrt(mean + epsilon)) first rounded to
   // `normalised_dtype` (f32: not at all), then multiplied by the weight, then rounded to
   // `output_dtype`. Hugging Face modules round in between; fused kernels do not.
