@@ -6,6 +6,12 @@
 
 #include "kernels/matmul/matmul_generic.h"
 
+// GCC's vectoriser finds nothing to do in what is vectors already, and disturbs the register
+// allocation of the tiles: sums spill into memory. (Ignored by other compilers.)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-vectorize")
+#endif
+
 namespace driftscope::matmul_detail {
 namespace {
 
@@ -42,6 +48,10 @@ struct Vec {
     return _mm256_cvtph_ps(halves_part(p, count));
   }
   static void store(float* p, Type v) { _mm256_storeu_ps(p, v); }
+  static void store_part(float* p, Type v, int count) {
+    const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32(count), index), v);
+  }
   static Type add(Type a, Type b) { return _mm256_add_ps(a, b); }
   static Type fma(Type a, Type b, Type c) { return _mm256_fmadd_ps(a, b, c); }
 

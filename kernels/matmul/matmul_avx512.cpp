@@ -8,6 +8,12 @@
 
 #include "kernels/matmul/matmul_generic.h"
 
+// GCC's vectoriser finds nothing to do in what is vectors already, and disturbs the register
+// allocation of the tiles: sums spill into memory. (Ignored by other compilers.)
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-vectorize")
+#endif
+
 namespace driftscope::matmul_detail {
 namespace {
 
@@ -40,6 +46,7 @@ struct Vec {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(count), p));
   }
   static void store(float* p, Type v) { _mm512_storeu_ps(p, v); }
+  static void store_part(float* p, Type v, int count) { _mm512_mask_storeu_ps(p, first(count), v); }
   static Type add(Type a, Type b) { return _mm512_add_ps(a, b); }
   static Type fma(Type a, Type b, Type c) { return _mm512_fmadd_ps(a, b, c); }
 

@@ -46,48 +46,49 @@ DRIFTSCOPE_INLINE V load_weights_part(const void* data, std::int64_t index, std:
   }
 }
 
-// Step 3 for N outputs at once. sums: [Q][N] vectors, destroyed; result: [N].
-template <int N>
-DRIFTSCOPE_INLINE void combine_butterfly(V* sums, int q, float* result) {
-  for (int d = q / 2; d >= 1; d /= 2) {  // distances that are whole vectors
+// Keeps a value that several multiply-adds use in a register: GCC would load it once for each.
+DRIFTSCOPE_INLINE V pinned(V value) {
+  asm("" : "+v"(value));
+  return value;
+}
+
+// Step 3 for N outputs at once. sums: [Q][N] vectors, destroyed; result: [N]. Group outputs, at
+// most W, come from one vector of sums, so that a row of a tile lies in one.
+template <int N, int Q, int Group = kWidth>
+DRIFTSCOPE_INLINE void combine_butterfly(V* sums, float* result) {
+#pragma GCC unroll 4
+  for (int d = Q / 2; d >= 1; d /= 2) {  // distances that are whole vectors
+#pragma GCC unroll 128
     for (int i = 0; i < d * N; ++i) sums[i] = Vec::add(sums[i], sums[i + d * N]);
   }
-  for (int first = 0; first < N; first += kWidth) {  // distances inside a vector, W outputs at once
+#pragma GCC unroll 8
+  for (int first = 0; first < N; first += Group) {  // distances inside a vector
     V group[kWidth];
 #pragma GCC unroll 16
-    for (int i = 0; i < kWidth; ++i) group[i] = first + i < N ? sums[first + i] : Vec::zero();
-    const V total = Vec::butterfly(group);
-    if (first + kWidth <= N) {
-      Vec::store(result + first, total);
-    } else {
-      alignas(64) float rest[kWidth];
-      Vec::store(rest, total);
-      for (int i = 0; first + i < N; ++i) result[first + i] = rest[i];
+    for (int i = 0; i < kWidth; ++i) {
+      group[i] = i < Group && first + i < N ? sums[first + i] : Vec::zero();
     }
+    Vec::store_part(result + first, Vec::butterfly(group), N - first < Group ? N - first : Group);
   }
 }
 
-template <int N>
-DRIFTSCOPE_INLINE void combine_sequential(const V* sums, int q, float* result) {
-  for (int i = 0; i < N; ++i) result[i] = 0.0F;
-  for (int part = 0; part < q; ++part) {
-    alignas(64) float lanes[N][kWidth];
-    for (int i = 0; i < N; ++i) Vec::store(lanes[i], sums[part * N + i]);
-    if (part == 0) {
-      for (int i = 0; i < N; ++i) result[i] = lanes[i][0];
-    }
-    for (int lane = part == 0 ? 1 : 0; lane < kWidth; ++lane) {
-      for (int i = 0; i < N; ++i) result[i] += lanes[i][lane];
-    }
+template <int N, int Q>
+DRIFTSCOPE_INLINE void combine_sequential(const V* sums, float* result) {
+  alignas(64) float lanes[Q][N][kWidth];
+#pragma GCC unroll 128
+  for (int i = 0; i < Q * N; ++i) Vec::store(&lanes[0][0][0] + i * kWidth, sums[i]);
+  for (int i = 0; i < N; ++i) result[i] = lanes[0][i][0];
+  for (int lane = 1; lane < Q * kWidth; ++lane) {
+    for (int i = 0; i < N; ++i) result[i] += lanes[lane / kWidth][i][lane % kWidth];
   }
 }
 
-template <int N>
-DRIFTSCOPE_INLINE void combine(LaneCombine how, V* sums, int q, float* result) {
+template <int N, int Q>
+DRIFTSCOPE_INLINE void combine(LaneCombine how, V* sums, float* result) {
   if (how == LaneCombine::butterfly) {
-    combine_butterfly<N>(sums, q, result);
+    combine_butterfly<N, Q>(sums, result);
   } else {
-    combine_sequential<N>(sums, q, result);
+    combine_sequential<N, Q>(sums, result);
   }
 }
 
@@ -126,7 +127,7 @@ template <Dtype D, int Q, int MR, int NR>
       for (int j = 0; j < NR; ++j) weights[j] = load_weights<D>(w[j], k + q * kWidth);
 #pragma GCC unroll 8
       for (int i = 0; i < MR; ++i) {
-        const V row = Vec::load(x[i] + k + q * kWidth);
+        const V row = pinned(Vec::load(x[i] + k + q * kWidth));
 #pragma GCC unroll 8
         for (int j = 0; j < NR; ++j) {
           sums[q][i * NR + j] = Vec::fma(row, weights[j], sums[q][i * NR + j]);
@@ -151,7 +152,7 @@ template <Dtype D, int Q, int MR, int NR>
     }
   }
   float result[MR * NR];
-  combine<MR * NR>(job.combine, &sums[0][0], Q, result);
+  combine<MR * NR, Q>(job.combine, &sums[0][0], result);
   for (int i = 0; i < MR; ++i) {
     for (int j = 0; j < NR; ++j) job.out[(i0 + i) * job.out_stride + j0 + j] = result[i * NR + j];
   }
@@ -233,24 +234,35 @@ void run_direct(const DirectJob& job) {
 
 // ---- many rows: packed panels, a register tile of one vector an output, k innermost ----
 
+// Steps t0 … t0 + steps of one row.
+template <Dtype D>
+void pack_row(const PackJob& job, std::int64_t r, std::int64_t t0, std::int64_t steps,
+              float* block) {
+  const std::int64_t lanes = job.layout.lanes;
+  const std::int64_t panel_step = job.panel_rows * kWidth;
+  const std::int64_t length = r < job.rows ? job.length : 0;
+  const std::int64_t whole = smaller(steps, length > t0 * lanes ? length / lanes - t0 : 0);
+  for (std::int64_t q = 0; q < lanes / kWidth; ++q) {
+    const std::int64_t first = r * job.stride + t0 * lanes + q * kWidth;
+    float* target = block + q * steps * panel_step + r * kWidth;
+    std::int64_t t = 0;
+    for (; t < whole; ++t) {
+      Vec::store(target + t * panel_step, load_weights<D>(job.source, first + t * lanes));
+    }
+    for (; t < steps; ++t) {
+      const std::int64_t index = first + t * lanes;
+      const std::int64_t left = length - (t0 + t) * lanes - q * kWidth;
+      Vec::store(target + t * panel_step, load_weights_part<D>(job.source, index, left));
+    }
+  }
+}
+
 template <Dtype D>
 void pack_dtype(const PackJob& job) {
-  const std::int64_t q_count = job.layout.lanes / kWidth;
-  const std::int64_t panel_step = job.panel_rows * kWidth;
   float* block = job.target;
   for (std::int64_t t0 = 0; t0 < job.layout.steps; t0 += job.layout.block_steps) {
     const std::int64_t steps = smaller(job.layout.block_steps, job.layout.steps - t0);
-    for (std::int64_t r = 0; r < job.panel_rows; ++r) {
-      const std::int64_t row = r * job.stride;
-      for (std::int64_t t = 0; t < steps; ++t) {
-        for (std::int64_t q = 0; q < q_count; ++q) {
-          const std::int64_t k = (t0 + t) * job.layout.lanes + q * kWidth;
-          float* target = block + (q * steps + t) * panel_step + r * kWidth;
-          const std::int64_t count = r < job.rows ? job.length - k : 0;
-          Vec::store(target, load_weights_part<D>(job.source, row + k, count));
-        }
-      }
-    }
+    for (std::int64_t r = 0; r < job.panel_rows; ++r) pack_row<D>(job, r, t0, steps, block);
     block += steps * job.layout.lanes * job.panel_rows;
   }
 }
@@ -272,18 +284,14 @@ constexpr int kTileOutputs = Vec::tile_outputs;
 constexpr int kTile = kTileRows * kTileOutputs;
 
 // sums[i][j] += over the steps of one sweep. x: [steps][rows][W], w: [steps][outputs][W].
-DRIFTSCOPE_INLINE void sweep(const float* x, const float* w, std::int64_t steps, bool fresh,
-                             V* memory) {
-  V sums[kTile];
-#pragma GCC unroll 32
-  for (int i = 0; i < kTile; ++i) sums[i] = fresh ? Vec::zero() : memory[i];
+DRIFTSCOPE_INLINE void sweep(const float* x, const float* w, std::int64_t steps, V* sums) {
   for (std::int64_t t = 0; t < steps; ++t) {
     V weights[kTileOutputs];
 #pragma GCC unroll 8
     for (int j = 0; j < kTileOutputs; ++j) weights[j] = Vec::load(w + j * kWidth);
 #pragma GCC unroll 8
     for (int i = 0; i < kTileRows; ++i) {
-      const V row = Vec::load(x + i * kWidth);
+      const V row = pinned(Vec::load(x + i * kWidth));
 #pragma GCC unroll 8
       for (int j = 0; j < kTileOutputs; ++j) {
         sums[i * kTileOutputs + j] = Vec::fma(row, weights[j], sums[i * kTileOutputs + j]);
@@ -292,25 +300,58 @@ DRIFTSCOPE_INLINE void sweep(const float* x, const float* w, std::int64_t steps,
     x += kTileRows * kWidth;
     w += kTileOutputs * kWidth;
   }
-#pragma GCC unroll 32
-  for (int i = 0; i < kTile; ++i) memory[i] = sums[i];
 }
 
-void finish_tile(const GemmJob& job, V* sums, std::int64_t i0, std::int64_t j0) {
-  float result[kTile];
-  combine<kTile>(job.combine, sums, job.layout.lanes / kWidth, result);
+DRIFTSCOPE_INLINE void load_tile(V* sums, const V* memory) {
+#pragma GCC unroll 32
+  for (int i = 0; i < kTile; ++i) sums[i] = memory[i];
+}
+
+DRIFTSCOPE_INLINE void clear_tile(V* sums) {
+#pragma GCC unroll 32
+  for (int i = 0; i < kTile; ++i) sums[i] = Vec::zero();
+}
+
+void store_tile(const GemmJob& job, const float* result, int row_stride, std::int64_t i0,
+                std::int64_t j0) {
   const std::int64_t rows = smaller(kTileRows, job.m - i0);
   const std::int64_t columns = smaller(kTileOutputs, job.n - j0);
   for (std::int64_t i = 0; i < rows; ++i) {
     float* out = job.out + (i0 + i) * job.out_stride + j0;
-    for (std::int64_t j = 0; j < columns; ++j) out[j] = result[i * kTileOutputs + j];
+    for (std::int64_t j = 0; j < columns; ++j) out[j] = result[i * row_stride + j];
   }
+}
+
+// One tile over the steps of one block. memory: [Q][tile], the sums so far (not read if `first`).
+template <int Q>
+DRIFTSCOPE_INLINE void tile_block(const GemmJob& job, const float* x, const float* w,
+                                  std::int64_t steps, bool first, bool last, V* memory,
+                                  std::int64_t i0, std::int64_t j0) {
+  V sums[kTile];
+#pragma GCC unroll 8
+  for (int q = 0; q < Q; ++q) {
+    if (first) {
+      clear_tile(sums);
+    } else {
+      load_tile(sums, memory + q * kTile);
+    }
+    sweep(x + q * steps * kTileRows * kWidth, w + q * steps * kTileOutputs * kWidth, steps, sums);
+    if (q + 1 < Q || !last) load_tile(memory + q * kTile, sums);
+  }
+  if (!last) return;
+  V all[Q * kTile];
+#pragma GCC unroll 256
+  for (int i = 0; i < (Q - 1) * kTile; ++i) all[i] = memory[i];
+  load_tile(all + (Q - 1) * kTile, sums);
+  float result[kTile];
+  combine<kTile, Q>(job.combine, all, result);
+  store_tile(job, result, kTileOutputs, i0, j0);
 }
 
 // Blocks of k outermost, so that the two panels of a tile come from the first-level cache; a tile
 // keeps its sums in memory from block to block.
-void run_gemm(const GemmJob& job) {
-  const std::int64_t q_count = job.layout.lanes / kWidth;
+template <int Q>
+void gemm_lanes(const GemmJob& job) {
   const std::int64_t panel = job.layout.steps * job.layout.lanes;
   const bool single = job.layout.steps <= job.layout.block_steps;
   for (std::int64_t t0 = 0; t0 < job.layout.steps; t0 += job.layout.block_steps) {
@@ -321,16 +362,24 @@ void run_gemm(const GemmJob& job) {
       const float* w = job.w + (j0 * panel) + t0 * job.layout.lanes * kTileOutputs;
       for (std::int64_t i0 = 0; i0 < job.m; i0 += kTileRows) {
         const float* x = job.x + (i0 * panel) + t0 * job.layout.lanes * kTileRows;
-        V local[8 * kTile];
-        V* sums = single ? local : saved;
-        for (std::int64_t q = 0; q < q_count; ++q) {
-          sweep(x + q * steps * kTileRows * kWidth, w + q * steps * kTileOutputs * kWidth, steps,
-                t0 == 0, sums + q * kTile);
-        }
-        if (last) finish_tile(job, sums, i0, j0);
-        saved += q_count * kTile;
+        V local[Q * kTile];
+        tile_block<Q>(job, x, w, steps, t0 == 0, last, single ? local : saved, i0, j0);
+        saved += Q * kTile;
       }
     }
+  }
+}
+
+void run_gemm(const GemmJob& job) {
+  switch (job.layout.lanes / kWidth) {
+    case 1:
+      return gemm_lanes<1>(job);
+    case 2:
+      return gemm_lanes<2>(job);
+    case 4:
+      return gemm_lanes<4>(job);
+    default:
+      if constexpr (kWidth == 8) return gemm_lanes<8>(job);
   }
 }
 
