@@ -120,7 +120,8 @@ void add_tiers(Block& block, const Comparison& comparison) {
     const bool stated = check.tier == Tier::different || check.tier == Tier::inconclusive;
     if (stated || (check.tier == Tier::semantic && !check.holds)) continue;
     block.add(label,
-              fmt::format("{:<10}{:<4}{}", name_of(check.tier), answer(check.holds), check.detail));
+              fmt::format("{:<10}{:<4}{}", name_of(check.tier), answer(check.holds), check.detail),
+              Ink::plain, 14);
     label = "";
   }
 }

@@ -19,11 +19,13 @@ std::int64_t ordered_integer(float value) {
   return (bits >> 31U) != 0U ? -magnitude : magnitude;
 }
 
-}  // namespace
-
-std::int64_t ulp_distance(float x, float y) {
+std::int64_t distance_in_order(float x, float y) {
   return std::abs(ordered_integer(x) - ordered_integer(y));
 }
+
+}  // namespace
+
+std::int64_t ulp_distance(float x, float y) { return distance_in_order(x, y); }
 
 namespace metrics {
 
@@ -83,7 +85,7 @@ void find_extremes(const FinitePairs& pairs, DifferenceFigures& figures) {
 double largest_ulp_distance(const FinitePairs& pairs) {
   std::int64_t largest = 0;
   for (std::size_t entry = 0; entry < pairs.count(); ++entry) {
-    largest = std::max(largest, ulp_distance(pairs.a[entry], pairs.b[entry]));
+    largest = std::max(largest, distance_in_order(pairs.a[entry], pairs.b[entry]));
   }
   return static_cast<double>(largest);
 }

@@ -58,17 +58,25 @@ double log_cosh(double x) {
 
 // exp(x - max) of every entry, their sum, and log of the sum of exp(x).
 struct Softmax {
-  std::vector<double> weights;  // [count], not normalised
+  std::span<const double> weights;  // [count], not normalised
   double sum = 0.0;
   double log_normaliser = 0.0;
 };
 
-Softmax softmax_of(std::span<const float> row) {
+// Kept per thread: fresh megabytes at every step cost more in page faults than the arithmetic.
+struct Scratch {
+  std::vector<double> a, b;
+};
+thread_local Scratch scratch;
+
+// `weights` is where the result's weights lie.
+Softmax softmax_of(std::span<const float> row, std::vector<double>& weights) {
   Softmax softmax;
   const double largest{*std::max_element(row.begin(), row.end())};
-  softmax.weights.resize(row.size());
-  for (std::size_t i = 0; i < row.size(); ++i) softmax.weights[i] = double{row[i]} - largest;
-  portable::exp_span(softmax.weights.data(), softmax.weights.data(), row.size());
+  if (weights.size() < row.size()) weights.resize(row.size());
+  for (std::size_t i = 0; i < row.size(); ++i) weights[i] = double{row[i]} - largest;
+  portable::exp_span(weights.data(), weights.data(), row.size());
+  softmax.weights = std::span(weights).first(row.size());
   LaneValues sums{};
   for_each_in_lanes(row.size(), [&](std::size_t entry, std::size_t lane) {
     sums[lane] += softmax.weights[entry];
@@ -169,8 +177,8 @@ void fill_emitted(DistributionFigures& figures, double dlogp) {
 DistributionFigures compare_distributions(const FinitePairs& pairs, TokenId emitted) {
   DistributionFigures figures;
   if (pairs.count() == 0) return figures;
-  const Softmax a = softmax_of(pairs.a);
-  const Softmax b = softmax_of(pairs.b);
+  const Softmax a = softmax_of(pairs.a, scratch.a);
+  const Softmax b = softmax_of(pairs.b, scratch.b);
   const DivergenceSums sums = add_divergences(pairs, a, b);
   // No term is negative but for rounding.
   figures.kl_ab = std::max(0.0, combine_sum(sums.kl_ab));
