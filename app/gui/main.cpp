@@ -1,2 +1,223 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-int main() {}
+// driftscope-gui: the window; and, without a display, plots and pictures of the window as files.
+#include <fmt/format.h>
+#include <stdio.h>
+
+#include <QApplication>
+#include <QCommandLineParser>
+#include <QEventLoop>
+#include <QRegularExpression>
+#include <QSettings>
+#include <optional>
+
+#include "ui/bridge/capture_loader.h"
+#include "ui/plots/render.h"
+#include "ui/shell/main_window.h"
+
+namespace driftscope::ui {
+namespace {
+
+int complain(const Error& error) {
+  fmt::print(stderr, "driftscope-gui: {}\n", error.message);
+  return exit_code(error.kind);
+}
+
+struct Options {
+  QString capture;
+  bool render = false;
+  QString screenshot;  // path; empty: none
+  RenderRequest request;
+  std::optional<ThemeKind> theme;
+  bool size_given = false;
+  std::int64_t step = -1;  // to select in a screenshot
+};
+
+Result<QSize> parse_size(const QString& text) {
+  static const QRegularExpression form(QStringLiteral("\\A(\\d{1,5})x(\\d{1,5})\\z"));
+  const auto match = form.match(text);
+  if (!match.hasMatch()) {
+    return fail(ErrorKind::usage,
+                fmt::format("--size {}: write WIDTHxHEIGHT, as 1280x800", text.toStdString()));
+  }
+  return QSize(match.captured(1).toInt(), match.captured(2).toInt());
+}
+
+Result<ThemeKind> parse_theme(const QString& text) {
+  if (text == QLatin1String("light")) return ThemeKind::light;
+  if (text == QLatin1String("dark")) return ThemeKind::dark;
+  return fail(ErrorKind::usage,
+              fmt::format("--theme {}: choose light or dark", text.toStdString()));
+}
+
+void declare(QCommandLineParser& parser) {
+  parser.setApplicationDescription(QStringLiteral(
+      "Shows where two runs of one prompt part.\n\n"
+      "  driftscope-gui out.h5\n"
+      "  driftscope-gui --render out.h5 --plot overview --format svg -o overview.svg"));
+  parser.addHelpOption();
+  parser.addVersionOption();
+  parser.addPositionalArgument(QStringLiteral("capture"), QStringLiteral("Capture to open."),
+                               QStringLiteral("[FILE.h5]"));
+  const auto option = [&parser](const QStringList& names, const char* help, const char* value) {
+    parser.addOption(QCommandLineOption(names, QLatin1String(help), QLatin1String(value)));
+  };
+  parser.addOption(QCommandLineOption(
+      QStringLiteral("render"),
+      QStringLiteral("Write a plot of the capture to a file and end; needs no display.")));
+  option({QStringLiteral("plot")}, "overview, or the id of one plot (default: overview).", "ID");
+  option({QStringLiteral("format")}, "png, svg or pdf (default: as the name of the file ends).", "FORMAT");
+  option({QStringLiteral("o"), QStringLiteral("output")}, "File to write.", "PATH");
+  option({QStringLiteral("screenshot")}, "Write a picture (PNG) of the window and end; needs no display.", "PATH");
+  option({QStringLiteral("size")}, "Size in pixels, as 1280x800.", "WxH");
+  option({QStringLiteral("theme")}, "light or dark.", "THEME");
+  option({QStringLiteral("step")}, "Step to select (default: the first divergence).", "N");
+}
+
+Result<Options> read_options(const QCommandLineParser& parser) {
+  Options options;
+  const QStringList files = parser.positionalArguments();
+  if (files.size() > 1) return fail(ErrorKind::usage, "more than one capture is named; name one");
+  if (!files.isEmpty()) options.capture = files.front();
+  options.render = parser.isSet(QStringLiteral("render"));
+  options.screenshot = parser.value(QStringLiteral("screenshot"));
+  options.request.path = parser.value(QStringLiteral("output"));
+  if (parser.isSet(QStringLiteral("plot"))) options.request.plot = parser.value(QStringLiteral("plot"));
+  options.request.format = parser.isSet(QStringLiteral("format"))
+                               ? parser.value(QStringLiteral("format"))
+                               : options.request.path.section(QLatin1Char('.'), -1).toLower();
+  if (parser.isSet(QStringLiteral("size"))) {
+    const auto size = parse_size(parser.value(QStringLiteral("size")));
+    if (!size) return tl::unexpected(size.error());
+    options.request.size = *size;
+    options.size_given = true;
+  }
+  if (parser.isSet(QStringLiteral("theme"))) {
+    const auto theme = parse_theme(parser.value(QStringLiteral("theme")));
+    if (!theme) return tl::unexpected(theme.error());
+    options.theme = options.request.theme = *theme;
+  }
+  if (parser.isSet(QStringLiteral("step"))) {
+    bool number = false;
+    options.step = parser.value(QStringLiteral("step")).toLongLong(&number);
+    if (!number || options.step < 0) return fail(ErrorKind::usage, "--step: write a number from 0");
+  }
+  if (options.render && options.capture.isEmpty()) {
+    return fail(ErrorKind::usage, "--render needs a capture; name a file");
+  }
+  if (options.render && options.request.path.isEmpty()) {
+    return fail(ErrorKind::usage, "--render needs a file to write; add -o PATH");
+  }
+  return options;
+}
+
+int run_render(const Options& options) {
+  CaptureLoader loader;
+  QEventLoop loop;
+  ComparisonPointer comparison;
+  std::optional<QString> failure;
+  QObject::connect(&loader, &CaptureLoader::loaded, &loop, [&](const ComparisonPointer& loaded) {
+    comparison = loaded;
+    loop.quit();
+  });
+  QObject::connect(&loader, &CaptureLoader::failed, &loop, [&](const QString& message) {
+    failure = message;
+    loop.quit();
+  });
+  loader.load(options.capture);
+  loop.exec();
+  if (failure) return complain({.kind = ErrorKind::malformed, .message = failure->toStdString()});
+  const auto done = render_plot(comparison, options.request);
+  return done ? 0 : complain(done.error());
+}
+
+int run_screenshot(const Options& options) {
+  MainWindow window(nullptr);
+  window.resize(options.size_given ? options.request.size : QSize(1280, 800));
+  window.show();
+  if (!options.capture.isEmpty()) {
+    window.findChild<QWidget*>(QStringLiteral("dock_run_panel"))->hide();
+    QEventLoop loop;
+    QObject::connect(&window, &MainWindow::capture_shown, &loop, &QEventLoop::quit);
+    QObject::connect(&window, &MainWindow::error_shown, &loop, &QEventLoop::quit);
+    window.open_capture(options.capture);
+    loop.exec();
+    if (!window.last_error().isEmpty()) {
+      return complain({.kind = ErrorKind::malformed, .message = window.last_error().toStdString()});
+    }
+    if (options.step >= 0) window.select_step(options.step);
+  }
+  QApplication::processEvents();  // layouts settle, then queued replots run
+  QApplication::processEvents();
+  if (!window.grab().save(options.screenshot, "PNG")) {
+    return complain({.kind = ErrorKind::output,
+                     .message = fmt::format("{}: cannot write; choose another path",
+                                            options.screenshot.toStdString())});
+  }
+  return 0;
+}
+
+int run_window(const Options& options) {
+  QSettings settings;
+  if (!options.theme && settings.value(QStringLiteral("theme")).toString() == QLatin1String("dark")) {
+    apply_theme(ThemeKind::dark);
+  }
+  MainWindow window(&settings);
+  if (options.size_given) window.resize(options.request.size);
+  if (!options.capture.isEmpty()) window.open_capture(options.capture);
+  window.show();
+  return QApplication::exec();
+}
+
+bool has_display() {
+  return !qEnvironmentVariableIsEmpty("DISPLAY") || !qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY") ||
+         !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM");
+}
+
+// Before there is a QApplication: it aborts the program where there is no display.
+bool wants_window(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word(argv[i]);
+    for (const std::string_view quiet : {"--render", "--screenshot", "--help", "-h", "--version", "-v"}) {
+      if (word == quiet || (quiet.size() > 2 && word.starts_with(std::string(quiet) + "="))) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+int run(int argc, char** argv) {
+  if (wants_window(argc, argv)) {
+    if (!has_display()) {
+      return complain({.kind = ErrorKind::engine,
+                       .message = "there is no display (DISPLAY and WAYLAND_DISPLAY are not set); use "
+                                  "a desktop session or ssh -X, or write plots to files with "
+                                  "--render FILE.h5 -o plots.png"});
+    }
+  } else {
+    qputenv("QT_QPA_PLATFORM", "offscreen");
+  }
+  QApplication application(argc, argv);
+  QApplication::setApplicationName(QStringLiteral("driftscope-gui"));
+  QApplication::setOrganizationName(QStringLiteral("Driftscope"));
+  QApplication::setApplicationVersion(QStringLiteral(DRIFTSCOPE_VERSION));
+  QCommandLineParser parser;
+  declare(parser);
+  if (!parser.parse(QApplication::arguments())) {
+    return complain({.kind = ErrorKind::usage,
+                     .message = parser.errorText().toStdString() + "; see driftscope-gui --help"});
+  }
+  if (parser.isSet(QStringLiteral("help"))) parser.showHelp(0);
+  if (parser.isSet(QStringLiteral("version"))) parser.showVersion();
+  const auto options = read_options(parser);
+  if (!options) return complain(options.error());
+  apply_theme(options->theme.value_or(ThemeKind::light));
+  if (options->render) return run_render(*options);
+  if (!options->screenshot.isEmpty()) return run_screenshot(*options);
+  return run_window(*options);
+}
+
+}  // namespace
+}  // namespace driftscope::ui
+
+int main(int argc, char** argv) { return driftscope::ui::run(argc, argv); }

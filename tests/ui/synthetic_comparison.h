@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Comparisons made by hand, so that tests of the window need no run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "analysis/compare/comparison.h"
+
+namespace driftscope::ui {
+
+struct SyntheticOptions {
+  std::int64_t steps = 48;
+  std::int64_t divergence = 20;  // -1: none
+  bool taps = true;
+  bool identical = false;        // every metric 0
+  std::int64_t nan_step = -1;    // a NaN in B's row at this step
+};
+[[nodiscard]] std::shared_ptr<Comparison> synthetic_comparison(const SyntheticOptions& options);
+
+// Building blocks. `step_row` has every metric undefined and no top-K lists.
+[[nodiscard]] std::shared_ptr<StepComparison> step_row(std::int64_t step);
+void set_metric(StepComparison& step, std::string_view metric, double value);
+// steps whose metric takes the values in turn.
+[[nodiscard]] std::shared_ptr<Comparison> with_metric(std::string_view metric,
+                                                      const std::vector<double>& values);
+
+}  // namespace driftscope::ui

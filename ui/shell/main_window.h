@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// The main window: docks, menus, keys, and the way of a comparison to every view.
+#pragma once
+
+#include <QMainWindow>
+#include <QString>
+#include <cstdint>
+
+#include "ui/bridge/capture_loader.h"
+#include "ui/bridge/run_process.h"
+#include "ui/theme/theme.h"
+#include "ui/views/run_panel.h"
+
+class QDockWidget;
+class QLabel;
+class QMenu;
+class QProgressBar;
+class QSettings;
+
+namespace driftscope::ui {
+
+class DifferencesPanel;
+class FindingsPanel;
+class MetricPanel;
+class PlotStack;
+class TableView;
+class TokenRibbonView;
+class TopKInspector;
+class VerdictBar;
+
+class MainWindow final : public QMainWindow {
+  Q_OBJECT
+ public:
+  // `settings` keeps geometry, recent files and the last run; null: nothing is kept. It outlives the
+  // window.
+  explicit MainWindow(QSettings* settings, QWidget* parent = nullptr);
+  ~MainWindow() override;
+
+  void open_capture(const QString& path);
+  // Shows it from now on. Zoom survives; the selected step too, unless `fresh`.
+  void show_comparison(const ComparisonPointer& comparison, bool fresh);
+  void select_step(std::int64_t step);
+  void set_theme(ThemeKind kind);
+  void start_run();
+  void cancel_run();
+
+  [[nodiscard]] std::int64_t selected_step() const { return m_selected; }
+  [[nodiscard]] const ComparisonPointer& comparison() const { return m_comparison; }
+  [[nodiscard]] QString last_error() const { return m_last_error; }
+  [[nodiscard]] bool running() const { return m_run.running(); }
+  [[nodiscard]] RunPanel& run_panel() { return *m_run_panel; }
+  [[nodiscard]] RunProcess& run() { return m_run; }
+
+ signals:
+  void capture_shown();
+  void error_shown(const QString& message);
+  void run_ended(int exit_code);
+
+ protected:
+  void closeEvent(QCloseEvent* event) override;
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+
+ private:
+  void make_centre();
+  void make_docks();
+  QDockWidget* add_dock(const QString& title, QWidget* panel, Qt::DockWidgetArea area);
+  void make_menus();
+  void make_file_menu();
+  void make_edit_menu();
+  void make_go_menu();
+  void make_view_menu();
+  void make_run_menu();
+  void make_help_menu();
+  void connect_run();
+
+  void choose_capture();
+  void reload();
+  void export_plot();
+  void show_recent(QMenu& menu);
+  void remember(const QString& path);
+  void go_to_next_flip();
+  void go_to_previous_flip();
+  void go_to_first_difference();
+  void move_by(std::int64_t steps);
+  void show_error(const QString& message);
+  void show_progress(const QString& phase, qint64 done, qint64 total);
+  void end_run(int exit_code, const QString& capture);
+  void show_keys();
+  void show_about();
+  void restore_session();
+  void save_session();
+  void copy_table(bool markdown) const;
+
+  QSettings* m_settings;
+  CaptureLoader m_loader;
+  RunProcess m_run;
+  ComparisonPointer m_comparison;
+  std::int64_t m_selected = -1;
+  bool m_fresh_load = false;
+  bool m_user_selected = false;  // a live run follows its newest step until someone chooses one
+  QString m_path;
+  QString m_last_error;
+
+  VerdictBar* m_verdict = nullptr;
+  TokenRibbonView* m_ribbons = nullptr;
+  PlotStack* m_plots = nullptr;
+  TopKInspector* m_inspector = nullptr;
+  MetricPanel* m_metrics = nullptr;
+  FindingsPanel* m_findings = nullptr;
+  DifferencesPanel* m_differences = nullptr;
+  RunPanel* m_run_panel = nullptr;
+  QDockWidget* m_run_dock = nullptr;
+  QLabel* m_state = nullptr;
+  QProgressBar* m_progress = nullptr;
+};
+
+}  // namespace driftscope::ui

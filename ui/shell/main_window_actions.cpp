@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Menus, keys and what they do.
+#include <QAction>
+#include <QActionGroup>
+#include <QApplication>
+#include <QClipboard>
+#include <QDockWidget>
+#include <QFileDialog>
+#include <QMenu>
+#include <QMenuBar>
+#include <QMessageBox>
+
+#include "ui/models/navigation.h"
+#include "ui/plots/plot_catalogue.h"
+#include "ui/plots/render.h"
+#include "ui/shell/main_window.h"
+#include "ui/views/fact_panels.h"
+#include "ui/views/inspector.h"
+#include "ui/views/plot_stack.h"
+#include "ui/views/table_view.h"
+#include "ui/views/verdict_bar.h"
+
+namespace driftscope::ui {
+namespace {
+
+template <class Receiver, class Slot>
+QAction* add(QMenu* menu, const QString& text, const QKeySequence& key, Receiver* receiver, Slot slot) {
+  QAction* action = menu->addAction(text);
+  action->setShortcut(key);
+  QObject::connect(action, &QAction::triggered, receiver, slot);
+  return action;
+}
+
+}  // namespace
+
+void MainWindow::make_menus() {
+  make_file_menu();
+  make_edit_menu();
+  make_go_menu();
+  make_view_menu();
+  make_run_menu();
+  make_help_menu();
+}
+
+void MainWindow::make_file_menu() {
+  QMenu* menu = menuBar()->addMenu(tr("&File"));
+  add(menu, tr("&Open capture …"), QKeySequence::Open, this, &MainWindow::choose_capture);
+  QMenu* recent = menu->addMenu(tr("Open &recent"));
+  connect(recent, &QMenu::aboutToShow, this, [this, recent] { show_recent(*recent); });
+  add(menu, tr("Re&load"), QKeySequence(Qt::Key_F5), this, &MainWindow::reload);
+  menu->addSeparator();
+  add(menu, tr("&Export plots …"), QKeySequence(tr("Ctrl+E")), this, &MainWindow::export_plot);
+  menu->addSeparator();
+  add(menu, tr("&Quit"), QKeySequence::Quit, this, [this] { close(); });
+}
+
+void MainWindow::make_edit_menu() {
+  QMenu* menu = menuBar()->addMenu(tr("&Edit"));
+  add(menu, tr("Copy &verdict as text"), QKeySequence(tr("Ctrl+Shift+C")), this,
+      [this] { m_verdict->copy_text(); });
+  add(menu, tr("Copy verdict as &Markdown"), {}, this, [this] { m_verdict->copy_markdown(); });
+  menu->addSeparator();
+  add(menu, tr("Copy &table as TSV"), {}, this, [this] { copy_table(false); });
+  add(menu, tr("Copy table as Mar&kdown"), {}, this, [this] { copy_table(true); });
+}
+
+void MainWindow::make_go_menu() {
+  QMenu* menu = menuBar()->addMenu(tr("&Go"));
+  add(menu, tr("&Next flip"), QKeySequence(Qt::Key_N), this, &MainWindow::go_to_next_flip);
+  add(menu, tr("&Previous flip"), QKeySequence(Qt::Key_P), this, &MainWindow::go_to_previous_flip);
+  add(menu, tr("First &divergence"), QKeySequence(Qt::Key_D), this,
+      &MainWindow::go_to_first_difference);
+  menu->addSeparator();
+  add(menu, tr("Step &forward"), QKeySequence(Qt::Key_Right), this, [this] { move_by(1); });
+  add(menu, tr("Step &back"), QKeySequence(Qt::Key_Left), this, [this] { move_by(-1); });
+  add(menu, tr("Fi&rst step"), QKeySequence(Qt::Key_Home), this, [this] { move_by(-m_selected); });
+  add(menu, tr("&Last step"), QKeySequence(Qt::Key_End), this, [this] {
+    if (m_comparison) move_by(step_count(*m_comparison));
+  });
+}
+
+void MainWindow::make_view_menu() {
+  QMenu* menu = menuBar()->addMenu(tr("&View"));
+  add(menu, tr("Zoom &in"), QKeySequence(Qt::Key_Plus), this, [this] { m_plots->zoom(0.5); });
+  add(menu, tr("Zoom &out"), QKeySequence(Qt::Key_Minus), this, [this] { m_plots->zoom(2.0); });
+  add(menu, tr("Show &all steps"), QKeySequence(Qt::Key_0), this, [this] { m_plots->show_all(); });
+  menu->addSeparator();
+  auto* themes = new QActionGroup(this);
+  for (const auto& [kind, text] : {std::pair{ThemeKind::light, tr("&Light")}, {ThemeKind::dark, tr("&Dark")}}) {
+    QAction* action = add(menu, text, {}, this, [this, kind = kind] { set_theme(kind); });
+    action->setCheckable(true);
+    action->setChecked(theme_kind_of(palette()) == kind);
+    action->setObjectName(kind == ThemeKind::dark ? QStringLiteral("theme_dark")
+                                                  : QStringLiteral("theme_light"));
+    themes->addAction(action);
+  }
+  menu->addSeparator();
+  for (QDockWidget* dock : findChildren<QDockWidget*>()) menu->addAction(dock->toggleViewAction());
+}
+
+void MainWindow::make_run_menu() {
+  QMenu* menu = menuBar()->addMenu(tr("&Run"));
+  add(menu, tr("&Set up a run"), QKeySequence(tr("Ctrl+R")), this, [this] {
+    m_run_dock->show();
+    m_run_dock->raise();
+    m_run_panel->setFocus();
+  });
+  add(menu, tr("S&tart"), QKeySequence(tr("Ctrl+Return")), this, &MainWindow::start_run);
+  add(menu, tr("Sto&p"), QKeySequence(tr("Ctrl+.")), this, &MainWindow::cancel_run);
+  menu->addSeparator();
+  add(menu, tr("S&wap A and B"), QKeySequence(tr("Ctrl+Shift+X")), this,
+      [this] { m_run_panel->swap_sides(); });
+}
+
+void MainWindow::make_help_menu() {
+  QMenu* menu = menuBar()->addMenu(tr("&Help"));
+  add(menu, tr("&Keys"), QKeySequence(Qt::Key_F1), this, &MainWindow::show_keys);
+  add(menu, tr("&About Driftscope"), {}, this, &MainWindow::show_about);
+}
+
+void MainWindow::choose_capture() {
+  const QString path = QFileDialog::getOpenFileName(this, tr("Open a capture"), m_path,
+                                                    tr("Captures (*.h5 *.part);;All files (*)"));
+  if (!path.isEmpty()) open_capture(path);
+}
+
+void MainWindow::reload() {
+  if (m_path.isEmpty() || m_run.running()) return;
+  open_capture(m_path);
+}
+
+void MainWindow::go_to_next_flip() {
+  const auto step = m_comparison ? next_flip(*m_comparison, m_selected) : std::nullopt;
+  if (!step) return;
+  m_user_selected = true;
+  select_step(*step);
+}
+
+void MainWindow::go_to_previous_flip() {
+  const auto step = m_comparison ? previous_flip(*m_comparison, m_selected) : std::nullopt;
+  if (!step) return;
+  m_user_selected = true;
+  select_step(*step);
+}
+
+void MainWindow::go_to_first_difference() {
+  const auto step = m_comparison ? first_difference(*m_comparison) : std::nullopt;
+  if (!step) return;
+  m_user_selected = true;
+  select_step(*step);
+}
+
+void MainWindow::move_by(std::int64_t steps) {
+  m_user_selected = true;
+  select_step(m_selected + steps);
+}
+
+void MainWindow::export_plot() {
+  if (!m_comparison) {
+    show_error(tr("There is nothing to export yet: open a capture or start a run"));
+    return;
+  }
+  QStringList filters{tr("All plots, PNG (*.png)"), tr("All plots, SVG (*.svg)"),
+                      tr("All plots, PDF (*.pdf)")};
+  QString chosen;
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export plots"),
+                                                    QStringLiteral("overview.png"),
+                                                    filters.join(QStringLiteral(";;")), &chosen);
+  if (path.isEmpty()) return;
+  const QString suffix = path.section(QLatin1Char('.'), -1).toLower();
+  const auto done = render_plot(m_comparison, {.plot = QStringLiteral("overview"),
+                                               .format = suffix,
+                                               .path = path,
+                                               .size = QSize(1200, 0),
+                                               .theme = theme_kind_of(palette())});
+  if (!done) show_error(QString::fromStdString(done.error().message));
+}
+
+void MainWindow::copy_table(bool markdown) const {
+  // The table that has the focus, else the best tokens of the selected step.
+  const TableView* table = qobject_cast<TableView*>(QApplication::focusWidget());
+  if (table == nullptr) table = &m_inspector->table();
+  if (markdown) {
+    table->copy_markdown();
+  } else {
+    table->copy_tsv();
+  }
+}
+
+void MainWindow::set_theme(ThemeKind kind) {
+  apply_theme(kind);
+  const QString name = kind == ThemeKind::dark ? QStringLiteral("theme_dark")
+                                               : QStringLiteral("theme_light");
+  if (auto* action = findChild<QAction*>(name)) action->setChecked(true);
+}
+
+void MainWindow::show_keys() {
+  QString rows;
+  for (const QAction* action : findChildren<QAction*>()) {
+    if (action->shortcut().isEmpty()) continue;
+    rows += QStringLiteral("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
+                .arg(action->shortcut().toString(QKeySequence::NativeText).toHtmlEscaped(),
+                     action->text().remove(QLatin1Char('&')).toHtmlEscaped());
+  }
+  QMessageBox::information(this, tr("Keys"),
+                           QStringLiteral("<table>%1</table>").arg(rows) +
+                               tr("<p>On the plots: wheel zooms, dragging pans, a click selects a "
+                                  "step, a double click shows all steps.</p>"));
+}
+
+void MainWindow::show_about() {
+  QMessageBox::about(this, tr("About Driftscope"),
+                     tr("<b>Driftscope</b><p>The same prompt gave a different answer: where did it "
+                        "start, which setting did it, and does it matter?</p><p>The window is free "
+                        "software under the GNU General Public License, version 3 or later, and "
+                        "comes without any warranty. It uses Qt %1, QCustomPlot and the DejaVu "
+                        "fonts.</p>")
+                         .arg(QLatin1String(qVersion())));
+}
+
+}  // namespace driftscope::ui
