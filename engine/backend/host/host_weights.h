@@ -43,7 +43,7 @@ struct WeightOptions {
   WeightDtype weights = WeightDtype::checkpoint;
   WeightDtype lm_head = WeightDtype::checkpoint;
   bool stacked = false;  // needed for fused matmuls; copied weights are always stacked
-  std::optional<WeightStorage> storage;  // empty: copied where memory allows
+  std::optional<WeightStorage> storage = {};  // empty: copied where memory allows
 };
 
 // Immutable once loaded; shared by every lane that wants the same.
