@@ -19,8 +19,8 @@ namespace driftscope::cli {
 
 struct CommandContext {
   Console console;
-  std::vector<std::string> arguments;       // as typed, the program's name first
-  std::function<Result<int>()> action;      // set by the chosen command; returns the exit code
+  std::vector<std::string> arguments;   // as typed, the program's name first
+  std::function<Result<int>()> action;  // set by the chosen command; returns the exit code
 };
 
 struct Command {

@@ -9,8 +9,10 @@ namespace driftscope::cli {
 
 void declare_policy(CLI::App& app, PolicyOptions& options) {
   ComparePolicy& policy = options.policy;
-  app.add_option("--top-k", policy.top_k, "Tokens compared by rank at each step")->capture_default_str();
-  app.add_option("--near-tie-ulps", policy.near_tie_ulps, "Near-tie: margin within this many tie_ulps")
+  app.add_option("--top-k", policy.top_k, "Tokens compared by rank at each step")
+      ->capture_default_str();
+  app.add_option("--near-tie-ulps", policy.near_tie_ulps,
+                 "Near-tie: margin within this many tie_ulps")
       ->capture_default_str();
   app.add_option("--near-tie-drift", policy.near_tie_drift_factor,
                  "Near-tie: or within this times the run's p95 pairwise drift")
@@ -30,8 +32,8 @@ Result<ComparePolicy> make_policy(const PolicyOptions& options) {
   if (policy.top_k < 1 || policy.top_k > 1000) {
     return fail(ErrorKind::usage, fmt::format("--top-k: {}; give 1 to 1000", policy.top_k));
   }
-  for (const double value : {policy.near_tie_ulps, policy.near_tie_drift_factor, policy.excess_factor,
-                             policy.max_abs_tolerance, policy.kl_tolerance}) {
+  for (const double value : {policy.near_tie_ulps, policy.near_tie_drift_factor,
+                             policy.excess_factor, policy.max_abs_tolerance, policy.kl_tolerance}) {
     if (std::isnan(value)) return fail(ErrorKind::usage, "a threshold is NaN; give a number");
   }
   if (!options.fail_on.empty()) {

@@ -27,7 +27,8 @@ std::string options_of(const Command& command) {
 
 Result<int> run(const CompletionOptions& options, CommandContext& context) {
   if (options.shell != "bash") {
-    return fail(ErrorKind::usage, fmt::format("completion: \"{}\"; only bash is supported", options.shell));
+    return fail(ErrorKind::usage,
+                fmt::format("completion: \"{}\"; only bash is supported", options.shell));
   }
   std::string names;
   std::string cases;
@@ -59,7 +60,8 @@ Result<int> run(const CompletionOptions& options, CommandContext& context) {
 complete -F _driftscope driftscope
 )",
       preset_names, knobs, names, cases);
-  if (auto printed = context.console.print(script); !printed) return tl::unexpected(printed.error());
+  if (auto printed = context.console.print(script); !printed)
+    return tl::unexpected(printed.error());
   return 0;
 }
 

@@ -20,8 +20,8 @@ class Console {
   // Writes all of `text` to stdout. Errors: output (full disk, closed pipe).
   [[nodiscard]] Result<void> print(std::string_view text) const;
   [[nodiscard]] Result<void> flush() const;
-  void note(std::string_view line) const;          // stderr, unless quiet
-  void report(const Error& error) const;           // one line on stderr; detail with verbose
+  void note(std::string_view line) const;  // stderr, unless quiet
+  void report(const Error& error) const;   // one line on stderr; detail with verbose
 };
 
 // A bar on a terminal, else a plain line every few seconds; nothing when quiet.

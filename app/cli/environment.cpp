@@ -92,7 +92,8 @@ std::string environment_report() {
   const auto gui = find_gui();
   const char* display = std::getenv("DISPLAY");
   const char* wayland = std::getenv("WAYLAND_DISPLAY");
-  const bool has_display = (display != nullptr && *display != '\0') || (wayland != nullptr && *wayland != '\0');
+  const bool has_display =
+      (display != nullptr && *display != '\0') || (wayland != nullptr && *wayland != '\0');
   return fmt::format(
       "driftscope {}\n"
       "  compiler       {} ({})\n"
@@ -102,9 +103,10 @@ std::string environment_report() {
       "  window         {}\n"
       "  display        {}\n"
       "  CUDA backend   not available in this version; models run on the CPU\n",
-      facts.version, facts.compiler, facts.compiler_flags, facts.cpu_model, facts.cores, facts.cpu_isa,
-      has_avx512_bf16() ? " (and AVX512-BF16, unused: not portable)" : "", facts.operating_system, major,
-      minor, release, gui.value_or("driftscope-gui not found: plots and the window need it"),
+      facts.version, facts.compiler, facts.compiler_flags, facts.cpu_model, facts.cores,
+      facts.cpu_isa, has_avx512_bf16() ? " (and AVX512-BF16, unused: not portable)" : "",
+      facts.operating_system, major, minor, release,
+      gui.value_or("driftscope-gui not found: plots and the window need it"),
       has_display ? "yes" : "none: plots still work, the window needs one");
 }
 
@@ -112,7 +114,8 @@ std::string model_report(const LoadedModel& model) {
   const ModelDescription& d = model.checkpoint->description();
   std::string out = fmt::format(
       "model {}\n"
-      "  architecture   {}: {} layers, hidden {}, {} heads ({} kv) of {}, feed-forward {}, vocabulary {}\n"
+      "  architecture   {}: {} layers, hidden {}, {} heads ({} kv) of {}, feed-forward {}, "
+      "vocabulary {}\n"
       "  parameters     {} stored as {}{}\n"
       "  positions      {}, RoPE theta {}{}\n"
       "  tokenizer      {}\n"
@@ -121,11 +124,13 @@ std::string model_report(const LoadedModel& model) {
       d.vocabulary, d.parameters(), dtype_name(d.stored_dtype),
       d.tied_embeddings ? ", output tied to the embedding" : "", d.max_positions, d.rope_theta,
       d.sliding_window > 0 ? fmt::format(", sliding window {}", d.sliding_window) : "",
-      model.tokenizer ? fmt::format("{}, {} ids", model.tokenizer->kind(), model.tokenizer->vocabulary_size())
-                      : "none: prompts as --prompt-ids",
+      model.tokenizer
+          ? fmt::format("{}, {} ids", model.tokenizer->kind(), model.tokenizer->vocabulary_size())
+          : "none: prompts as --prompt-ids",
       model.chat_template_sha256.empty() ? "none" : "sha256 " + model.chat_template_sha256);
   for (const CheckpointFile& file : model.files) {
-    out += fmt::format("  {:<14} {} bytes, sha256 {}\n", file.path.filename().string(), file.bytes, file.sha256);
+    out += fmt::format("  {:<14} {} bytes, sha256 {}\n", file.path.filename().string(), file.bytes,
+                       file.sha256);
   }
   return out;
 }
@@ -150,8 +155,10 @@ void declare_fingerprint(CLI::App& app, CommandContext& context) {
   auto options = bind_command<FingerprintOptions>(app, context, &fingerprint);
   app.add_option("--model,-m", options->model, "Directory of the checkpoint");
   app.add_option("--config", options->config.config, "Preset or JSON file")->capture_default_str();
-  app.add_option("--set", options->config.sets, "knob=value; may be repeated")->allow_extra_args(false);
-  app.add_option("--against", options->against, "Another fingerprint (JSON): print what differs, exit 1 if any");
+  app.add_option("--set", options->config.sets, "knob=value; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--against", options->against,
+                 "Another fingerprint (JSON): print what differs, exit 1 if any");
   app.add_flag("--json", options->json, "One JSON document");
 }
 

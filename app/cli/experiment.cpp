@@ -89,7 +89,8 @@ Result<std::vector<std::vector<TokenId>>> make_neighbours(std::int64_t count,
     if (!text) return tl::unexpected(text.error());
     texts = lines_of(*text);
     if (texts.empty()) {
-      return fail(ErrorKind::usage, fmt::format("{}: no lines; give one neighbour prompt a line", file));
+      return fail(ErrorKind::usage,
+                  fmt::format("{}: no lines; give one neighbour prompt a line", file));
     }
   }
   std::vector<std::vector<TokenId>> neighbours;
@@ -101,7 +102,8 @@ Result<std::vector<std::vector<TokenId>>> make_neighbours(std::int64_t count,
       for (const EncodedToken& token : *encoded) ids.push_back(token.id);
     } else {
       ids = prompt.ids;
-      const auto shift = static_cast<std::ptrdiff_t>((static_cast<std::size_t>(i) + 1) % ids.size());
+      const auto shift =
+          static_cast<std::ptrdiff_t>((static_cast<std::size_t>(i) + 1) % ids.size());
       std::rotate(ids.begin(), ids.begin() + shift, ids.end());
     }
     neighbours.push_back(std::move(ids));

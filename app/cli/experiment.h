@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/compare/comparison_builder.h"
 #include "analysis/capture/capture.h"
+#include "analysis/compare/comparison_builder.h"
 #include "app/cli/command.h"
 #include "engine/config/run_config.h"
 #include "engine/exec/lockstep.h"
@@ -27,7 +27,8 @@ struct LoadedModel {
   std::string sha256;                // combined
   std::string chat_template_sha256;  // empty: none
 };
-// Opens checkpoint and tokenizer (a missing tokenizer.json is fine, a broken one is not) and hashes.
+// Opens checkpoint and tokenizer (a missing tokenizer.json is fine, a broken one is not) and
+// hashes.
 [[nodiscard]] Result<LoadedModel> load_model(const std::string& path, const Console& console);
 
 struct PromptOptions {
@@ -57,8 +58,10 @@ struct ConfigOptions {
 
 // `count` prompts of neighbours: the lines of `file` in turn, or built-in sentences; without a
 // tokenizer the prompt's own ids, each rotated by another amount.
-[[nodiscard]] Result<std::vector<std::vector<TokenId>>> make_neighbours(
-    std::int64_t count, const std::string& file, const LoadedModel& model, const Prompt& prompt);
+[[nodiscard]] Result<std::vector<std::vector<TokenId>>> make_neighbours(std::int64_t count,
+                                                                        const std::string& file,
+                                                                        const LoadedModel& model,
+                                                                        const Prompt& prompt);
 
 // One side, ready.
 struct Side {
@@ -79,8 +82,8 @@ struct ExperimentOptions {
                                          const ExperimentOptions& options,
                                          const std::string& created);
 [[nodiscard]] CaptureHeader make_header(const Side& a, const Side& b,
-                                        const ExperimentOptions& options, const std::string& created,
-                                        const ExperimentFacts& facts,
+                                        const ExperimentOptions& options,
+                                        const std::string& created, const ExperimentFacts& facts,
                                         const std::vector<Lane>& lanes);
 
 // The command as a shell would take it back.

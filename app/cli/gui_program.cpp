@@ -19,9 +19,10 @@ namespace {
 namespace fs = std::filesystem;
 
 tl::unexpected<Error> no_gui() {
-  return fail(ErrorKind::engine,
-              "driftscope-gui is not installed beside driftscope; build it (Qt 6 and QCustomPlot are "
-              "needed) or set DRIFTSCOPE_GUI to its path");
+  return fail(
+      ErrorKind::engine,
+      "driftscope-gui is not installed beside driftscope; build it (Qt 6 and QCustomPlot are "
+      "needed) or set DRIFTSCOPE_GUI to its path");
 }
 
 std::vector<char*> argument_pointers(std::vector<std::string>& words) {
@@ -46,12 +47,14 @@ std::optional<std::string> find_gui() {
   }
   std::error_code code;
   const fs::path self = fs::read_symlink("/proc/self/exe", code).parent_path();
-  std::vector<fs::path> candidates{self / "driftscope-gui", self.parent_path() / "gui" / "driftscope-gui"};
+  std::vector<fs::path> candidates{self / "driftscope-gui",
+                                   self.parent_path() / "gui" / "driftscope-gui"};
   if (const char* path = std::getenv("PATH"); path != nullptr) {
     const std::string_view list(path);
     for (std::size_t begin = 0; begin <= list.size();) {
       const auto end = std::min(list.find(':', begin), list.size());
-      if (end > begin) candidates.push_back(fs::path(list.substr(begin, end - begin)) / "driftscope-gui");
+      if (end > begin)
+        candidates.push_back(fs::path(list.substr(begin, end - begin)) / "driftscope-gui");
       begin = end + 1;
     }
   }
@@ -69,9 +72,11 @@ Result<int> run_gui(const std::vector<std::string>& arguments) {
   auto words = command_words(*program, arguments);
   auto pointers = argument_pointers(words);
   pid_t child = 0;
-  if (const int error = posix_spawn(&child, program->c_str(), nullptr, nullptr, pointers.data(), environ);
+  if (const int error =
+          posix_spawn(&child, program->c_str(), nullptr, nullptr, pointers.data(), environ);
       error != 0) {
-    return fail(ErrorKind::engine, fmt::format("{}: cannot start ({})", *program, std::strerror(error)));
+    return fail(ErrorKind::engine,
+                fmt::format("{}: cannot start ({})", *program, std::strerror(error)));
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
@@ -86,7 +91,8 @@ Result<int> become_gui(const std::vector<std::string>& arguments) {
   auto words = command_words(*program, arguments);
   auto pointers = argument_pointers(words);
   execv(program->c_str(), pointers.data());
-  return fail(ErrorKind::engine, fmt::format("{}: cannot start ({})", *program, std::strerror(errno)));
+  return fail(ErrorKind::engine,
+              fmt::format("{}: cannot start ({})", *program, std::strerror(errno)));
 }
 
 }  // namespace driftscope::cli

@@ -14,7 +14,8 @@ using driftscope::cli::CommandContext;
 
 constexpr const char* kAbout =
     "Finds out why a language model gave a different answer to the same prompt.\n"
-    "Exit codes: 0 done, 1 drift beyond the policy, 2 wrong usage, 3 inconclusive, 4 malformed input,\n"
+    "Exit codes: 0 done, 1 drift beyond the policy, 2 wrong usage, 3 inconclusive, 4 malformed "
+    "input,\n"
     "5 engine failure, 6 cannot write output, 130 interrupted (what was captured is kept).";
 
 void declare_all(CLI::App& app, CommandContext& context) {
@@ -22,7 +23,8 @@ void declare_all(CLI::App& app, CommandContext& context) {
   app.require_subcommand(1);
   app.fallthrough();
   app.add_flag("-q,--quiet", context.console.quiet, "No progress and no notes on stderr");
-  app.add_flag("-v,--verbose", context.console.verbose, "Library messages behind an error, timings");
+  app.add_flag("-v,--verbose", context.console.verbose,
+               "Library messages behind an error, timings");
   for (const Command& command : driftscope::cli::commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
     sub->footer(fmt::format("Example:\n  {}", command.example));

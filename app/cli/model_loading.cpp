@@ -63,11 +63,13 @@ Result<LoadedModel> load_model(const std::string& path, const Console& console) 
 
 void declare_prompt(CLI::App& app, PromptOptions& options) {
   auto* text = app.add_option("--prompt", options.text, "Prompt text");
-  auto* file = app.add_option("--prompt-file", options.file, "File with the prompt text; - for stdin");
+  auto* file =
+      app.add_option("--prompt-file", options.file, "File with the prompt text; - for stdin");
   auto* ids = app.add_option("--prompt-ids", options.ids, "Prompt as token ids: 1,2,3");
   text->excludes(file)->excludes(ids);
   file->excludes(ids);
-  app.add_flag("--no-special", options.no_special, "Do not add the tokenizer's special tokens (BOS)");
+  app.add_flag("--no-special", options.no_special,
+               "Do not add the tokenizer's special tokens (BOS)");
 }
 
 Result<std::string> read_text_file(const std::string& path) {
@@ -86,7 +88,8 @@ Result<std::string> read_text_file(const std::string& path) {
   }
   const auto size = fs::file_size(path, code);
   if (!code && size > kLargestPromptFile) {
-    return fail(ErrorKind::malformed, fmt::format("{}: {} bytes; at most 64 MiB are read", path, size));
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: {} bytes; at most 64 MiB are read", path, size));
   }
   text.assign(std::istreambuf_iterator<char>(file), {});
   return text;
@@ -104,7 +107,8 @@ Result<std::vector<TokenId>> parse_ids(const std::string& list) {
     if (error != std::errc{} || value < 0) {
       return fail(ErrorKind::usage,
                   fmt::format("token ids: \"{}\" at character {} is not an id; write 1,2,3",
-                              std::string(at, std::min<std::size_t>(12, static_cast<std::size_t>(end - at))),
+                              std::string(at, std::min<std::size_t>(
+                                                  12, static_cast<std::size_t>(end - at))),
                               at - list.data() + 1));
     }
     ids.push_back(TokenId{value});
@@ -122,9 +126,10 @@ Result<Prompt> make_prompt(const PromptOptions& options, const LoadedModel& mode
     prompt.ids = std::move(*ids);
   } else if (options.text || options.file) {
     if (!model.tokenizer) {
-      return fail(ErrorKind::usage,
-                  fmt::format("{}: has no tokenizer.json, so a text cannot be tokenised; give --prompt-ids",
-                              model.path));
+      return fail(
+          ErrorKind::usage,
+          fmt::format("{}: has no tokenizer.json, so a text cannot be tokenised; give --prompt-ids",
+                      model.path));
     }
     auto text = options.text ? Result<std::string>(*options.text) : read_text_file(*options.file);
     if (!text) return tl::unexpected(text.error());
@@ -134,10 +139,12 @@ Result<Prompt> make_prompt(const PromptOptions& options, const LoadedModel& mode
     prompt.text = std::move(*text);
     prompt.text_known = true;
   } else {
-    return fail(ErrorKind::usage, "no prompt; give --prompt TEXT, --prompt-file F or --prompt-ids 1,2,3");
+    return fail(ErrorKind::usage,
+                "no prompt; give --prompt TEXT, --prompt-file F or --prompt-ids 1,2,3");
   }
   if (prompt.ids.empty()) {
-    return fail(ErrorKind::usage, "the prompt has no tokens; give some text, or leave --no-special out");
+    return fail(ErrorKind::usage,
+                "the prompt has no tokens; give some text, or leave --no-special out");
   }
   const auto vocabulary = model.checkpoint->description().vocabulary;
   for (std::size_t i = 0; i < prompt.ids.size(); ++i) {
@@ -154,7 +161,8 @@ Result<RunConfig> make_config(const ConfigOptions& options) {
   auto config = load_config(options.config);
   if (!config) return config;
   for (const std::string& assignment : options.sets) {
-    if (auto set = set_knob_assignment(*config, assignment); !set) return tl::unexpected(set.error());
+    if (auto set = set_knob_assignment(*config, assignment); !set)
+      return tl::unexpected(set.error());
   }
   if (auto checked = check_config(*config); !checked) return tl::unexpected(checked.error());
   return config;

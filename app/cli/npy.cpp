@@ -10,19 +10,21 @@ namespace driftscope::cli {
 namespace {
 
 tl::unexpected<Error> cannot_write(const std::string& path) {
-  return fail(ErrorKind::output, fmt::format("{}: cannot write ({}); check the path and the free space",
-                                             path, std::strerror(errno)));
+  return fail(ErrorKind::output,
+              fmt::format("{}: cannot write ({}); check the path and the free space", path,
+                          std::strerror(errno)));
 }
 
 }  // namespace
 
-Result<NpyWriter> NpyWriter::create(const std::string& path, std::int64_t rows, std::int64_t columns) {
+Result<NpyWriter> NpyWriter::create(const std::string& path, std::int64_t rows,
+                                    std::int64_t columns) {
   NpyWriter writer;
   writer.m_path = path;
   writer.m_file.reset(std::fopen((path + ".part").c_str(), "wb"));
   if (!writer.m_file) return cannot_write(path);
-  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows,
-                                   columns);
+  std::string header =
+      fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}, {}), }}", rows, columns);
   // Magic, version, length and header together are a multiple of 64 bytes, ending in a newline.
   constexpr std::size_t kPrefix = 10;
   header.append(63 - (kPrefix + header.size()) % 64, ' ');

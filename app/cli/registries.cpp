@@ -66,7 +66,8 @@ Json knob_json(const KnobSpec& knob) {
   json["default"] = get_knob(RunConfig{}, knob);
   json["effect"] = name_of(knob.effect);
   json["effect_base"] = knob.effect_base;
-  json["backends"] = {{"host", backend_values(knob.host_values)}, {"cuda", backend_values(knob.cuda_values)}};
+  json["backends"] = {{"host", backend_values(knob.host_values)},
+                      {"cuda", backend_values(knob.cuda_values)}};
   return json;
 }
 
@@ -91,7 +92,8 @@ Result<int> knobs(const ListOptions& options, CommandContext& context) {
     out += fmt::format("  {:<20} {} (default {})\n  {:<20} {}\n", knob.id, value_text(knob),
                        get_knob(RunConfig{}, knob), "", knob.help);
     if (!knob.host_values.empty()) {
-      out += fmt::format("  {:<20} on the host backend: {}\n", "", fmt::join(knob.host_values, ", "));
+      out +=
+          fmt::format("  {:<20} on the host backend: {}\n", "", fmt::join(knob.host_values, ", "));
     }
   }
   return print(context, out);
@@ -125,13 +127,15 @@ Result<int> list_presets(const ListOptions& options, CommandContext& context) {
   if (options.json) {
     Json list = Json::array();
     for (const Preset& preset : presets()) {
-      list.push_back(
-          {{"name", preset.name}, {"help", preset.help}, {"config", config_to_json(preset.make())}});
+      list.push_back({{"name", preset.name},
+                      {"help", preset.help},
+                      {"config", config_to_json(preset.make())}});
     }
     return print(context, Json{{"presets", list}}.dump(2) + "\n");
   }
   std::string out;
-  for (const Preset& preset : presets()) out += fmt::format("{:<26} {}\n", preset.name, preset.help);
+  for (const Preset& preset : presets())
+    out += fmt::format("{:<26} {}\n", preset.name, preset.help);
   return print(context, out);
 }
 

@@ -54,11 +54,13 @@ Result<void> check_output(const RunOptions& options) {
   const std::filesystem::path path(options.output);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
   if (std::filesystem::is_directory(path, code)) {
-    return fail(ErrorKind::output, fmt::format("{}: is a directory; give a file name", options.output));
+    return fail(ErrorKind::output,
+                fmt::format("{}: is a directory; give a file name", options.output));
   }
   if (!options.force && std::filesystem::exists(path, code)) {
-    return fail(ErrorKind::output,
-                fmt::format("{}: exists; give another name, or --force to replace it", options.output));
+    return fail(
+        ErrorKind::output,
+        fmt::format("{}: exists; give another name, or --force to replace it", options.output));
   }
   return {};
 }
@@ -68,8 +70,8 @@ struct Sides {
   Side b;
 };
 
-Result<Side> make_side(const RunOptions& options, const ConfigOptions& config, const std::string& model,
-                       const Console& console, const Side* share) {
+Result<Side> make_side(const RunOptions& options, const ConfigOptions& config,
+                       const std::string& model, const Console& console, const Side* share) {
   Side side;
   auto made = make_config(config);
   if (!made) return tl::unexpected(made.error());
@@ -99,12 +101,13 @@ Result<Sides> make_sides(const RunOptions& options, const Console& console) {
   const std::string& model_b = options.model_b.empty() ? options.model : options.model_b;
   auto b = make_side(options, config_b, model_b, console, &*a);
   if (!b) return tl::unexpected(b.error());
-  if (a->model.checkpoint->description().vocabulary != b->model.checkpoint->description().vocabulary) {
+  if (a->model.checkpoint->description().vocabulary !=
+      b->model.checkpoint->description().vocabulary) {
     return fail(ErrorKind::inconclusive,
                 fmt::format("{} has a vocabulary of {}, {} of {}: their logits cannot be compared "
                             "entry by entry; give checkpoints of one family",
-                            a->model.path, a->model.checkpoint->description().vocabulary, b->model.path,
-                            b->model.checkpoint->description().vocabulary));
+                            a->model.path, a->model.checkpoint->description().vocabulary,
+                            b->model.path, b->model.checkpoint->description().vocabulary));
   }
   return Sides{.a = std::move(*a), .b = std::move(*b)};
 }
@@ -171,9 +174,10 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
                                      .command = repeatable_command(context),
                                      .control = !options.no_control};
   const std::string created = utc_now();
-  const ExperimentFacts facts = make_facts(sides->a, sides->b, experiment, created);
+  ExperimentFacts facts = make_facts(sides->a, sides->b, experiment, created);
   std::vector<Lane> lanes{Lane::a, Lane::b, Lane::b_forced};
   if (experiment.control) lanes.push_back(Lane::control);
+  facts.lanes = lanes;
   const auto header = make_header(sides->a, sides->b, experiment, created, facts, lanes);
   auto writer = CaptureWriter::create(options.output, header, *capture);
   if (!writer) return tl::unexpected(writer.error());
@@ -223,7 +227,8 @@ void declare_run(CLI::App& app, CommandContext& context) {
   app.add_option("--model,-m", options->model, "Directory of the checkpoint")->required();
   app.add_option("--model-b", options->model_b, "Another checkpoint for side B");
   declare_prompt(app, options->prompt);
-  app.add_option("--a", options->a.config, "Configuration A: preset or JSON file")->capture_default_str();
+  app.add_option("--a", options->a.config, "Configuration A: preset or JSON file")
+      ->capture_default_str();
   app.add_option("--b", options->b.config, "Configuration B: preset or JSON file; default: as A");
   app.add_option("--set-a", options->a.sets, "knob=value for A; may be repeated")
       ->allow_extra_args(false);

@@ -41,13 +41,15 @@ Result<std::string> ids_from_file(const std::string& path) {
     }
   }
   if (!list->is_array()) {
-    return fail(ErrorKind::malformed,
-                fmt::format("{}: expected a JSON list of token ids, or an object with \"ids\"", path));
+    return fail(
+        ErrorKind::malformed,
+        fmt::format("{}: expected a JSON list of token ids, or an object with \"ids\"", path));
   }
   std::string ids;
   for (const auto& entry : *list) {
     if (!entry.is_number_integer()) {
-      return fail(ErrorKind::malformed, fmt::format("{}: entry {} is not an integer id", path, ids.size()));
+      return fail(ErrorKind::malformed,
+                  fmt::format("{}: entry {} is not an integer id", path, ids.size()));
     }
     ids += entry.dump() + ",";
   }
@@ -70,12 +72,14 @@ Result<ScoreSink> open_sink(const ScoreOptions& options, const Side& side, TapLe
   ScoreSink sink;
   const auto rows = static_cast<std::int64_t>(side.prompt.ids.size());
   if (options.output.ends_with(".npy")) {
-    auto npy = NpyWriter::create(options.output, rows, side.model.checkpoint->description().vocabulary);
+    auto npy =
+        NpyWriter::create(options.output, rows, side.model.checkpoint->description().vocabulary);
     if (!npy) return tl::unexpected(npy.error());
     sink.npy.emplace(std::move(*npy));
     return sink;
   }
-  const ExperimentOptions experiment{.steps = rows, .taps = taps, .command = command, .control = false};
+  const ExperimentOptions experiment{
+      .steps = rows, .taps = taps, .command = command, .control = false};
   const auto created = utc_now();
   const auto facts = make_facts(side, side, experiment, created);
   auto writer = CaptureWriter::create(
@@ -93,14 +97,16 @@ Result<Side> make_score_side(const ScoreOptions& options, const Console& console
   auto model = load_model(options.model, console);
   if (!model) return tl::unexpected(model.error());
   side.model = std::move(*model);
-  PromptOptions prompt{.text = options.text, .file = {}, .ids = options.ids, .no_special = options.no_special};
+  PromptOptions prompt{
+      .text = options.text, .file = {}, .ids = options.ids, .no_special = options.no_special};
   if (options.ids_file) {
     auto ids = ids_from_file(*options.ids_file);
     if (!ids) return tl::unexpected(ids.error());
     prompt.ids = std::move(*ids);
   }
   if (!prompt.text && !prompt.ids) {
-    return fail(ErrorKind::usage, "nothing to score; give --ids 1,2,3, --ids-file F.json or --text T");
+    return fail(ErrorKind::usage,
+                "nothing to score; give --ids 1,2,3, --ids-file F.json or --text T");
   }
   auto made = make_prompt(prompt, side.model);
   if (!made) return tl::unexpected(made.error());
@@ -112,11 +118,13 @@ Result<Side> make_score_side(const ScoreOptions& options, const Console& console
   return side;
 }
 
-Result<int> execute(const ScoreOptions& options, CommandContext& context, InterruptGuard& interrupt) {
+Result<int> execute(const ScoreOptions& options, CommandContext& context,
+                    InterruptGuard& interrupt) {
   std::error_code code;
   if (!options.force && std::filesystem::exists(options.output, code)) {
-    return fail(ErrorKind::output,
-                fmt::format("{}: exists; give another name, or --force to replace it", options.output));
+    return fail(
+        ErrorKind::output,
+        fmt::format("{}: exists; give another name, or --force to replace it", options.output));
   }
   const TapLevel taps = options.taps == "all"      ? TapLevel::all
                         : options.taps == "layers" ? TapLevel::layers
@@ -146,7 +154,8 @@ Result<int> execute(const ScoreOptions& options, CommandContext& context, Interr
   if (!summary) return tl::unexpected(summary.error());
   if (!closed) return tl::unexpected(closed.error());
   if (cancelled) return exit_code(ErrorKind::interrupted);
-  context.console.note(fmt::format("saved {} ({} rows of {})", options.output, side->prompt.ids.size(),
+  context.console.note(fmt::format("saved {} ({} rows of {})", options.output,
+                                   side->prompt.ids.size(),
                                    side->model.checkpoint->description().vocabulary));
   return 0;
 }
@@ -162,18 +171,22 @@ void declare_score(CLI::App& app, CommandContext& context) {
   auto options = bind_command<ScoreOptions>(app, context, &run);
   app.add_option("--model,-m", options->model, "Directory of the checkpoint")->required();
   auto* ids = app.add_option("--ids", options->ids, "Token ids: 1,2,3");
-  auto* file = app.add_option("--ids-file", options->ids_file, "JSON list of token ids; - for stdin");
+  auto* file =
+      app.add_option("--ids-file", options->ids_file, "JSON list of token ids; - for stdin");
   auto* text = app.add_option("--text", options->text, "Text to tokenise");
   ids->excludes(file)->excludes(text);
   file->excludes(text);
   app.add_flag("--no-special", options->no_special, "Do not add special tokens (BOS)");
   app.add_option("--config", options->config.config, "Preset or JSON file")->capture_default_str();
-  app.add_option("--set", options->config.sets, "knob=value; may be repeated")->allow_extra_args(false);
-  app.add_option("--neighbour-prompts", options->neighbour_prompts, "File with one neighbour prompt a line");
+  app.add_option("--set", options->config.sets, "knob=value; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--neighbour-prompts", options->neighbour_prompts,
+                 "File with one neighbour prompt a line");
   app.add_option("--taps", options->taps, "Kept in a capture besides logits: logits, layers, all")
       ->check(CLI::IsMember({"logits", "layers", "all"}))
       ->capture_default_str();
-  app.add_option("--output,-o", options->output, "FILE.npy (float32 [positions, vocabulary]) or FILE.h5")
+  app.add_option("--output,-o", options->output,
+                 "FILE.npy (float32 [positions, vocabulary]) or FILE.h5")
       ->required();
   app.add_flag("--force", options->force, "Replace an existing file");
 }

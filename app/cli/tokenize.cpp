@@ -20,7 +20,8 @@ struct TokenizeOptions {
 };
 
 std::string table_of(const std::vector<EncodedToken>& tokens, const Tokenizer& tokenizer) {
-  std::string out = fmt::format("{:>5} {:>8} {:>7} {:>7}  {}\n", "#", "id", "begin", "end", "piece");
+  std::string out =
+      fmt::format("{:>5} {:>8} {:>7} {:>7}  {}\n", "#", "id", "begin", "end", "piece");
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     out += fmt::format("{:>5} {:>8} {:>7} {:>7}  {}\n", i, tokens[i].id.value, tokens[i].begin,
                        tokens[i].end, escape_for_display(tokenizer.piece(tokens[i].id)));

@@ -21,8 +21,8 @@ enum class KnobEffect : std::uint8_t {
   changes_bits,        // the arithmetic or its order changes
   changes_with_batch,  // only where the matmul policy is shape_dependent: it changes the rows in
                        // flight or the shape of a matmul, and so the plan
-  changes_choice,  // logits stay the same for equal tokens; which token is taken changes
-  none_expected,   // promised not to change a bit (threads, instruction set)
+  changes_choice,      // logits stay the same for equal tokens; which token is taken changes
+  none_expected,       // promised not to change a bit (threads, instruction set)
 };
 
 struct KnobSpec {

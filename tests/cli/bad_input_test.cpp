@@ -12,16 +12,19 @@ namespace {
 namespace fs = std::filesystem;
 
 std::vector<std::string> run_arguments(const std::string& model, const std::string& output) {
-  return {"run", "--model", model, "--prompt", "In the beginning", "--steps", "2", "-q", "-o", output};
+  return {"run",     "--model", model, "--prompt", "In the beginning",
+          "--steps", "2",       "-q",  "-o",       output};
 }
 
-std::vector<std::string> with(std::vector<std::string> words, const std::vector<std::string>& more) {
+std::vector<std::string> with(std::vector<std::string> words,
+                              const std::vector<std::string>& more) {
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
 // Exactly one line on stderr, nothing on stdout, and every part of `parts` in the line.
-void expect_one_line(const ProgramResult& result, int exit_code, const std::vector<std::string>& parts) {
+void expect_one_line(const ProgramResult& result, int exit_code,
+                     const std::vector<std::string>& parts) {
   EXPECT_EQ(result.exit_code, exit_code) << result.err;
   EXPECT_EQ(result.out, "");
   EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
@@ -51,65 +54,78 @@ TEST_F(BadInput, TruncatedSafetensors) {
 TEST_F(BadInput, WrongJsonInConfig) {
   copy_model(scratch.path() / "m");
   write_file(scratch.path() / "m/config.json", "{\"model_type\": \"llama\",");
-  expect_one_line(run_program(run_arguments(scratch.file("m"), output), scratch.path()), 4, {"config.json"});
+  expect_one_line(run_program(run_arguments(scratch.file("m"), output), scratch.path()), 4,
+                  {"config.json"});
 }
 
 TEST_F(BadInput, DirectoryWithoutConfig) {
   fs::create_directory(scratch.path() / "m");
-  expect_one_line(run_program(run_arguments(scratch.file("m"), output), scratch.path()), 4, {"config.json"});
+  expect_one_line(run_program(run_arguments(scratch.file("m"), output), scratch.path()), 4,
+                  {"config.json"});
 }
 
 TEST_F(BadInput, NoSuchDirectory) {
-  expect_one_line(run_program(run_arguments(scratch.file("none"), output), scratch.path()), 4, {"none"});
+  expect_one_line(run_program(run_arguments(scratch.file("none"), output), scratch.path()), 4,
+                  {"none"});
 }
 
 TEST_F(BadInput, StepsBelowOne) {
   for (const char* steps : {"-1", "0"}) {
-    expect_one_line(run_program({"run", "--model", sample_model(), "--prompt", "x", "--steps", steps, "-o", output},
+    expect_one_line(run_program({"run", "--model", sample_model(), "--prompt", "x", "--steps",
+                                 steps, "-o", output},
                                 scratch.path()),
                     2, {"--steps"});
   }
-  expect_one_line(run_program({"run", "--model", sample_model(), "--prompt", "x", "--steps", "many", "-o", output},
+  expect_one_line(run_program({"run", "--model", sample_model(), "--prompt", "x", "--steps", "many",
+                               "-o", output},
                               scratch.path()),
                   2, {"--steps"});
 }
 
 TEST_F(BadInput, UnknownKnobAndUnknownValue) {
-  expect_one_line(run_program(with(run_arguments(sample_model(), output), {"--set-b", "matmul_polcy=invariant"}),
+  expect_one_line(run_program(with(run_arguments(sample_model(), output),
+                                   {"--set-b", "matmul_polcy=invariant"}),
                               scratch.path()),
                   2, {"matmul_polcy", "matmul_policy"});
-  expect_one_line(run_program(with(run_arguments(sample_model(), output), {"--set-b", "matmul_policy=fast"}),
-                              scratch.path()),
-                  2, {"matmul_policy", "fast", "invariant", "shape_dependent"});
+  expect_one_line(
+      run_program(with(run_arguments(sample_model(), output), {"--set-b", "matmul_policy=fast"}),
+                  scratch.path()),
+      2, {"matmul_policy", "fast", "invariant", "shape_dependent"});
 }
 
 TEST_F(BadInput, KnobThatTheBackendCannotHonour) {
-  expect_one_line(run_program(with(run_arguments(sample_model(), output), {"--set-b", "matmul_policy=vendor"}),
-                              scratch.path()),
-                  5, {"matmul_policy", "host"});
-  expect_one_line(run_program(with(run_arguments(sample_model(), output), {"--set-b", "backend=cuda"}),
-                              scratch.path()),
-                  5, {"backend", "cuda"});
+  expect_one_line(
+      run_program(with(run_arguments(sample_model(), output), {"--set-b", "matmul_policy=vendor"}),
+                  scratch.path()),
+      5, {"matmul_policy", "host"});
+  expect_one_line(
+      run_program(with(run_arguments(sample_model(), output), {"--set-b", "backend=cuda"}),
+                  scratch.path()),
+      5, {"backend", "cuda"});
 }
 
 TEST_F(BadInput, UnknownPresetOptionAndCommand) {
-  expect_one_line(run_program(with(run_arguments(sample_model(), output), {"--a", "nonesuch"}), scratch.path()), 2,
-                  {"nonesuch", "bf16-invariant"});
+  expect_one_line(
+      run_program(with(run_arguments(sample_model(), output), {"--a", "nonesuch"}), scratch.path()),
+      2, {"nonesuch", "bf16-invariant"});
   expect_one_line(run_program({"run", "--nonesuch"}, scratch.path()), 2, {"driftscope run --help"});
   expect_one_line(run_program({"nonesuch"}, scratch.path()), 2, {"--help"});
   expect_one_line(run_program({}, scratch.path()), 2, {"--help"});
 }
 
 TEST_F(BadInput, PromptMissingEmptyOrOutsideTheVocabulary) {
-  expect_one_line(run_program({"run", "--model", sample_model(), "-o", output}, scratch.path()), 2, {"--prompt"});
-  expect_one_line(run_program({"run", "--model", sample_model(), "--prompt-ids", "1,999999", "-o", output},
-                              scratch.path()),
-                  2, {"999999", "vocabulary"});
-  expect_one_line(run_program({"run", "--model", sample_model(), "--prompt-ids", "1,x", "-o", output},
-                              scratch.path()),
-                  2, {"x"});
-  expect_one_line(run_program({"run", "--model", sample_model(), "--prompt-file", scratch.file("none.txt"), "-o",
-                               output},
+  expect_one_line(run_program({"run", "--model", sample_model(), "-o", output}, scratch.path()), 2,
+                  {"--prompt"});
+  expect_one_line(
+      run_program({"run", "--model", sample_model(), "--prompt-ids", "1,999999", "-o", output},
+                  scratch.path()),
+      2, {"999999", "vocabulary"});
+  expect_one_line(
+      run_program({"run", "--model", sample_model(), "--prompt-ids", "1,x", "-o", output},
+                  scratch.path()),
+      2, {"x"});
+  expect_one_line(run_program({"run", "--model", sample_model(), "--prompt-file",
+                               scratch.file("none.txt"), "-o", output},
                               scratch.path()),
                   4, {"none.txt"});
 }
@@ -117,28 +133,34 @@ TEST_F(BadInput, PromptMissingEmptyOrOutsideTheVocabulary) {
 TEST_F(BadInput, CaptureThatIsNotHdf5) {
   write_file(scratch.path() / "text.h5", "this is not HDF5\n");
   for (const char* command : {"compare", "inspect"}) {
-    expect_one_line(run_program({command, scratch.file("text.h5")}, scratch.path()), 4, {"text.h5", "HDF5"});
-    expect_one_line(run_program({command, scratch.file("none.h5")}, scratch.path()), 4, {"none.h5"});
+    expect_one_line(run_program({command, scratch.file("text.h5")}, scratch.path()), 4,
+                    {"text.h5", "HDF5"});
+    expect_one_line(run_program({command, scratch.file("none.h5")}, scratch.path()), 4,
+                    {"none.h5"});
   }
   write_file(scratch.path() / "empty.h5", "");
-  expect_one_line(run_program({"compare", scratch.file("empty.h5")}, scratch.path()), 4, {"empty.h5"});
+  expect_one_line(run_program({"compare", scratch.file("empty.h5")}, scratch.path()), 4,
+                  {"empty.h5"});
 }
 
 TEST_F(BadInput, OutputThatCannotBeWritten) {
-  expect_one_line(run_program(run_arguments(sample_model(), "/proc/none/out.h5"), scratch.path()), 6,
-                  {"/proc/none/out.h5"});
-  expect_one_line(run_program(run_arguments(sample_model(), scratch.path().string()), scratch.path()), 6,
-                  {"directory"});
+  expect_one_line(run_program(run_arguments(sample_model(), "/proc/none/out.h5"), scratch.path()),
+                  6, {"/proc/none/out.h5"});
+  expect_one_line(
+      run_program(run_arguments(sample_model(), scratch.path().string()), scratch.path()), 6,
+      {"directory"});
   write_file(scratch.path() / "kept.h5", "kept");
-  expect_one_line(run_program(run_arguments(sample_model(), scratch.file("kept.h5")), scratch.path()), 6,
-                  {"kept.h5", "--force"});
+  expect_one_line(
+      run_program(run_arguments(sample_model(), scratch.file("kept.h5")), scratch.path()), 6,
+      {"kept.h5", "--force"});
   EXPECT_EQ(read_file(scratch.path() / "kept.h5"), "kept");
 }
 
 TEST_F(BadInput, BrokenTokenizer) {
   copy_model(scratch.path() / "m");
   write_file(scratch.path() / "m/tokenizer.json", "[]");
-  expect_one_line(run_program(run_arguments(scratch.file("m"), output), scratch.path()), 4, {"tokenizer.json"});
+  expect_one_line(run_program(run_arguments(scratch.file("m"), output), scratch.path()), 4,
+                  {"tokenizer.json"});
 }
 
 }  // namespace

@@ -34,7 +34,9 @@ void write_file(const fs::path& path, const std::string& bytes) {
 
 std::string sample_model() { return std::string(DRIFTSCOPE_SOURCE_DIR) + "/samples/model"; }
 
-void copy_model(const fs::path& target) { fs::copy(sample_model(), target, fs::copy_options::recursive); }
+void copy_model(const fs::path& target) {
+  fs::copy(sample_model(), target, fs::copy_options::recursive);
+}
 
 namespace {
 

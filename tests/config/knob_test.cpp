@@ -101,12 +101,12 @@ TEST(SetKnob, UnknownKnobNamesTheNearest) {
 
 TEST(SetKnob, WrongValuesAreRefusedAndChangeNothing) {
   const std::vector<std::pair<std::string, std::string>> wrong{
-      {"matmul_policy", "fast"}, {"matmul_lanes", "33"},   {"matmul_lanes", "0"},
-      {"matmul_lanes", "2048"},  {"matmul_split_k", "-1"}, {"matmul_split_k", "1.5"},
-      {"temperature", "nan"},    {"temperature", "-0.1"},  {"top_p", "1.01"},
-      {"temperature", "1,5"},    {"fused_qkv", "maybe"},   {"stop", "END"},
-      {"stop_token_ids", "[-1]"}, {"stop_token_ids", "[1.5]"}, {"seed", "9007199254740992"},
-      {"activation_dtype", "f64"}, {"neighbours", "256"},  {"threads", ""}};
+      {"matmul_policy", "fast"},   {"matmul_lanes", "33"},      {"matmul_lanes", "0"},
+      {"matmul_lanes", "2048"},    {"matmul_split_k", "-1"},    {"matmul_split_k", "1.5"},
+      {"temperature", "nan"},      {"temperature", "-0.1"},     {"top_p", "1.01"},
+      {"temperature", "1,5"},      {"fused_qkv", "maybe"},      {"stop", "END"},
+      {"stop_token_ids", "[-1]"},  {"stop_token_ids", "[1.5]"}, {"seed", "9007199254740992"},
+      {"activation_dtype", "f64"}, {"neighbours", "256"},       {"threads", ""}};
   for (const auto& [id, value] : wrong) {
     RunConfig config;
     const auto set = set_knob(config, id, value);

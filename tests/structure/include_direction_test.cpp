@@ -29,7 +29,8 @@ const std::vector<Room>& rooms() {
       {"engine/model", {"kernels/base", "kernels/plan"}},
       {"engine/text", {"kernels/base"}},
       {"engine/backend", {"kernels", "engine/trace", "engine/config", "engine/model"}},
-      {"engine/exec", {"kernels", "engine/trace", "engine/config", "engine/model", "engine/backend"}},
+      {"engine/exec",
+       {"kernels", "engine/trace", "engine/config", "engine/model", "engine/backend"}},
       {"analysis/metrics", {"kernels/base", "kernels/plan", "engine/trace"}},
       {"analysis/compare",
        {"kernels/base", "kernels/plan", "engine/trace", "engine/config", "analysis/metrics"}},
@@ -53,7 +54,8 @@ bool under(std::string_view path, std::string_view room) {
 const Room* room_of(std::string_view path) {
   const Room* best = nullptr;
   for (const Room& room : rooms()) {
-    if (under(path, room.name) && (best == nullptr || room.name.size() > best->name.size())) best = &room;
+    if (under(path, room.name) && (best == nullptr || room.name.size() > best->name.size()))
+      best = &room;
   }
   return best;
 }
@@ -133,7 +135,8 @@ TEST(IncludeDirection, OnlyPlotsIncludeQCustomPlotAndTheHeadlessProgramNoQt) {
       }
       const auto angle = line.find("<Q");
       if (angle != std::string::npos) {
-        EXPECT_TRUE(file.starts_with("ui/") || file.starts_with("app/gui/")) << file << ": " << line;
+        EXPECT_TRUE(file.starts_with("ui/") || file.starts_with("app/gui/"))
+            << file << ": " << line;
       }
     }
   }

@@ -17,7 +17,8 @@ std::string output_of(const std::string& command) {
   const std::unique_ptr<std::FILE, Close> pipe(popen(command.c_str(), "r"));
   std::string text;
   std::array<char, 4096> buffer{};
-  while (pipe && std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe.get()) != nullptr) {
+  while (pipe &&
+         std::fgets(buffer.data(), static_cast<int>(buffer.size()), pipe.get()) != nullptr) {
     text += buffer.data();
   }
   return text;

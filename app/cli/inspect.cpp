@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// driftscope inspect: what is in a capture.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+
+#include "analysis/capture/capture.h"
+#include "analysis/report/documents.h"
+#include "app/cli/command.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope::cli {
+namespace {
+
+struct InspectOptions {
+  std::string file;
+  std::optional<std::int64_t> step;
+  bool json = false;
+  bool verify = false;
+};
+
+std::string piece_text(const CaptureHeader& header, TokenId id) {
+  const auto at = static_cast<std::size_t>(id.value);
+  if (id.value < 0 || at >= header.pieces.size()) return {};
+  return fmt::format(" \"{}\"", escape_for_display(header.pieces[at]));
+}
+
+std::string overview(const InspectOptions& options, const CaptureReader& reader) {
+  const CaptureHeader& header = reader.header();
+  std::error_code code;
+  const auto bytes = std::filesystem::file_size(options.file, code);
+  std::string out = fmt::format(
+      "{}\n  format         driftscope-capture {}, {} bytes, {}, created {}\n", options.file,
+      reader.format_version(), bytes, trace_state_name(reader.state()), header.created);
+  out += fmt::format("  vocabulary     {}{}\n", header.vocabulary,
+                     header.pieces.empty() ? "" : " (with token pieces)");
+  out += fmt::format("  prompt         {} ids{}\n", header.prompt_a.size(),
+                     header.prompt_text.empty()
+                         ? ""
+                         : fmt::format(": \"{}\"", escape_for_display(header.prompt_text)));
+  if (header.prompt_b != header.prompt_a) {
+    out += fmt::format("  prompt of B    {} ids, other than A's\n", header.prompt_b.size());
+  }
+  out += fmt::format("  taps           {}\n", header.taps.size());
+  for (const CaptureLaneInfo& lane : reader.lanes()) {
+    out += fmt::format("  lane {:<9} {} of {} steps, {}{}, {}\n", lane_name(lane.lane.lane),
+                       lane.steps_complete, lane.lane.steps, trace_state_name(lane.state),
+                       lane.stop.empty() ? "" : fmt::format(" (ended: {})", lane.stop),
+                       lane.full_rows ? "full logits rows" : "top-K only");
+  }
+  return out;
+}
+
+Result<std::string> step_text(const CaptureReader& reader, std::int64_t step) {
+  std::string out;
+  for (const CaptureLaneInfo& lane : reader.lanes()) {
+    if (step >= lane.steps_complete) continue;
+    auto top = reader.top(lane.lane.lane, step);
+    if (!top) return tl::unexpected(top.error());
+    out += fmt::format("lane {} step {}\n", lane_name(lane.lane.lane), step);
+    for (std::size_t rank = 0; rank < top->size() && rank < 10; ++rank) {
+      const RankedToken& entry = (*top)[rank];
+      out += fmt::format("  {:>3} {:>8} {:>14}{}\n", rank + 1, entry.token.value, entry.logit,
+                         piece_text(reader.header(), entry.token));
+    }
+  }
+  if (out.empty()) {
+    return fail(
+        ErrorKind::usage,
+        fmt::format("--step {}: no lane has that step; see: driftscope inspect FILE", step));
+  }
+  return out;
+}
+
+Result<int> run(const InspectOptions& options, CommandContext& context) {
+  if (options.step && *options.step < 0) {
+    return fail(ErrorKind::usage, fmt::format("--step: {}; give 0 or more", *options.step));
+  }
+  auto reader = CaptureReader::open(options.file);
+  if (!reader) return tl::unexpected(reader.error());
+  std::string out;
+  if (options.json) {
+    auto document = inspect_document(**reader, options.step);
+    if (!document) return tl::unexpected(document.error());
+    out = *document + "\n";
+  } else {
+    out = overview(options, **reader);
+    if (options.step) {
+      auto text = step_text(**reader, *options.step);
+      if (!text) return tl::unexpected(text.error());
+      out += *text;
+    }
+  }
+  if (options.verify) {
+    auto rows = (*reader)->verify();
+    if (!rows) return tl::unexpected(rows.error());
+    context.console.note(fmt::format("verified {} stored rows: every CRC-32C agrees", *rows));
+  }
+  if (auto printed = context.console.print(out); !printed) return tl::unexpected(printed.error());
+  return 0;
+}
+
+}  // namespace
+
+void declare_inspect(CLI::App& app, CommandContext& context) {
+  auto options = bind_command<InspectOptions>(app, context, &run);
+  app.add_option("file", options->file, "Capture")->required();
+  app.add_option("--step", options->step, "Show the best tokens of every lane at this step");
+  app.add_flag("--verify", options->verify, "Check the CRC-32C of every stored row");
+  app.add_flag("--json", options->json, "One JSON document");
+}
+
+}  // namespace driftscope::cli
