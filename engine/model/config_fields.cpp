@@ -59,12 +59,21 @@ void ConfigFields::refuse_type(std::string_view key, std::string_view expected) 
 
 tl::unexpected<Error> ConfigFields::failure() const { return fail(ErrorKind::malformed, m_error); }
 
+std::optional<std::int64_t> integer_in(const nlohmann::json& value, std::int64_t highest) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    if (number > static_cast<std::uint64_t>(highest)) return std::nullopt;
+    return static_cast<std::int64_t>(number);
+  }
+  if (!value.is_number_integer()) return std::nullopt;
+  const auto number = value.get<std::int64_t>();
+  if (number < 0 || number > highest) return std::nullopt;
+  return number;
+}
+
 std::optional<std::int64_t> ConfigFields::integer(std::string_view key) const {
   const nlohmann::json* value = find(key);
-  if (value == nullptr || !value->is_number_unsigned()) return std::nullopt;
-  const auto number = value->get<std::uint64_t>();
-  if (number > static_cast<std::uint64_t>(kMaxCount)) return std::nullopt;
-  return static_cast<std::int64_t>(number);
+  return value == nullptr ? std::nullopt : integer_in(*value, kMaxCount);
 }
 
 std::int64_t ConfigFields::whole(std::string_view key, std::int64_t fallback) {

@@ -47,6 +47,10 @@ class ConfigFields {
   std::string m_error;
 };
 
+// An integer in [0, highest], whatever the sign of the type that holds it.
+[[nodiscard]] std::optional<std::int64_t> integer_in(const nlohmann::json& value,
+                                                     std::int64_t highest);
+
 // A value as it is shown in a message: shortened, on one line.
 [[nodiscard]] std::string show_value(const nlohmann::json& value);
 

@@ -235,11 +235,6 @@ void read_dtype(ConfigFields& fields, ModelDescription& description) {
   // Another name is no reason to refuse: the tensors themselves say what they are.
 }
 
-bool is_token_id(const nlohmann::json& value, std::int64_t vocabulary) {
-  return value.is_number_unsigned() &&
-         value.get<std::uint64_t>() < static_cast<std::uint64_t>(vocabulary);
-}
-
 // One id or a list of ids.
 std::vector<TokenId> read_ids(ConfigFields& fields, std::string_view key, std::int64_t vocabulary) {
   const auto* value = fields.find(key);
@@ -247,12 +242,13 @@ std::vector<TokenId> read_ids(ConfigFields& fields, std::string_view key, std::i
   std::vector<TokenId> ids;
   const nlohmann::json list = value->is_array() ? *value : nlohmann::json::array({*value});
   for (const auto& item : list) {
-    if (!is_token_id(item, vocabulary)) {
+    const auto id = integer_in(item, vocabulary - 1);
+    if (!id) {
       fields.refuse(fmt::format("{} is {}; it must be a token id from 0 to {} (vocab_size - 1)",
                                 key, show_value(item), vocabulary - 1));
       return {};
     }
-    ids.push_back(TokenId{item.get<std::int32_t>()});
+    ids.push_back(TokenId{static_cast<std::int32_t>(*id)});
   }
   return ids;
 }

@@ -26,13 +26,6 @@ std::string shown(std::string_view token) {
   return '"' + escape_for_display(token.substr(0, 80)) + '"';
 }
 
-std::optional<std::int64_t> id_of(const json& value) {
-  if (!value.is_number_unsigned()) return std::nullopt;
-  const auto id = value.get<std::uint64_t>();
-  if (id > static_cast<std::uint64_t>(kMaxId)) return std::nullopt;
-  return static_cast<std::int64_t>(id);
-}
-
 // Makes room for an id. Ids may have gaps (published vocabularies do), but not so many that a
 // list by id would be out of proportion to the file.
 Result<void> make_room(const std::string& name, std::int64_t id, std::size_t known,
@@ -54,7 +47,7 @@ Result<void> read_vocabulary(const json& vocabulary, const std::string& name,
   parts.ids.reserve(vocabulary.size());
   parts.tokens.reserve(vocabulary.size());
   for (const auto& [token, value] : vocabulary.items()) {
-    const auto id = id_of(value);
+    const auto id = integer_in(value, kMaxId);
     if (!id) {
       return malformed(name, fmt::format("token {} has id {}, which is not an integer from 0 to {}",
                                          shown(token), show_value(value), kMaxId));
@@ -202,7 +195,7 @@ Result<AddedToken> read_added_token(const json& item, const std::string& name) {
                               token.content.size(), kMaxAddedTokenBytes));
   }
   const json* value = fields.find("id");
-  const auto id = value == nullptr ? std::nullopt : id_of(*value);
+  const auto id = value == nullptr ? std::nullopt : integer_in(*value, kMaxId);
   if (!id) {
     fields.refuse(fmt::format("id {} is not an integer from 0 to {}; fix the tokenizer",
                               value == nullptr ? "null" : show_value(*value), kMaxId));

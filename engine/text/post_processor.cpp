@@ -13,15 +13,13 @@ using nlohmann::json;
 
 constexpr std::string_view kSupported =
     "Sequence, TemplateProcessing, ByteLevel, RobertaProcessing and BertProcessing";
-constexpr std::uint64_t kMaxId = 2147483646;
+constexpr std::int64_t kMaxId = 2147483646;
 
 tl::unexpected<Error> malformed(const std::string& name, std::string_view what) {
   return fail(ErrorKind::malformed, fmt::format("{}: {}; fix the tokenizer", name, what));
 }
 
-bool is_id(const json& value) {
-  return value.is_number_unsigned() && value.get<std::uint64_t>() <= kMaxId;
-}
+bool is_id(const json& value) { return integer_in(value, kMaxId).has_value(); }
 
 // The ids of a special token that a template names.
 Result<std::vector<std::int32_t>> special_ids(const json& part, const json& reference,
