@@ -108,14 +108,19 @@ Result<ExperimentFacts> experiment_from_json(const Json& json, std::string_view 
   fields.bytes("model_b", facts.model_b);
   fields.bytes("model_sha256_a", facts.model_sha256_a);
   fields.bytes("model_sha256_b", facts.model_sha256_b);
-  fields.integer("layers", facts.layers);
-  fields.integer("hidden", facts.hidden);
-  fields.integer("intermediate", facts.intermediate);
-  fields.name("stored_dtype", facts.stored_dtype, dtype_from_name);
+  // The size of the model stands in an object of its own or beside the rest.
+  const Json* model = fields.find("model");
+  JsonFields sizes(model == nullptr ? json : *model, std::string(where) + ": model");
+  sizes.integer("layers", facts.layers);
+  sizes.integer("hidden", facts.hidden);
+  sizes.integer("intermediate", facts.intermediate);
+  sizes.name("stored_dtype", facts.stored_dtype, dtype_from_name);
   fields.take("taps", facts.taps, taps_from_json);
   fields.bytes("envelope_a", facts.envelope_a);
   fields.bytes("envelope_b", facts.envelope_b);
-  if (auto taken = fields.result(); !taken) return tl::unexpected<Error>(taken.error());
+  for (const JsonFields* taken : {&fields, &sizes}) {
+    if (auto read = taken->result(); !read) return tl::unexpected<Error>(read.error());
+  }
   for (const auto& [key, target] :
        {std::pair{"config_a", &facts.config_a}, std::pair{"config_b", &facts.config_b}}) {
     const std::string place = std::string(where) + ": " + key;

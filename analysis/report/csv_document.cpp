@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "analysis/report/documents.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope {
+namespace {
+
+// A cell that may hold anything: on one line, quoted, quotes doubled.
+std::string csv_text(std::string_view text) {
+  std::string cell = "\"";
+  for (const char c : text) {
+    if (c == '"') cell += '"';
+    cell += c;
+  }
+  return cell + '"';
+}
+
+std::string text_cell(const Comparison& comparison, const std::optional<TokenId>& token) {
+  const TokenPiece* piece = token ? comparison.piece(*token) : nullptr;
+  return piece == nullptr ? "" : csv_text(escape_for_display(piece->bytes));
+}
+
+std::string id_cell(const std::optional<TokenId>& token) {
+  return token ? fmt::format("{}", token->value) : "";
+}
+
+std::string number_cell(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return fmt::format("{}", value);
+}
+
+std::string heading(const MetricSpec& spec) {
+  return spec.unit == "1" || spec.unit.empty() ? std::string(spec.id)
+                                               : fmt::format("{} [{}]", spec.id, spec.unit);
+}
+
+}  // namespace
+
+std::string csv_document(const Comparison& comparison) {
+  std::string csv = "step,token_a,text_a,choice_b,text_b,token_b,flipped,max_abs_token";
+  for (const MetricSpec& spec : metric_registry()) csv += "," + csv_text(heading(spec));
+  csv += '\n';
+  for (const auto& step : comparison.steps) {
+    csv += fmt::format("{},{},{},{},{},{},{},{}", step->step, step->token_a.value,
+                       text_cell(comparison, step->token_a), step->choice_b.value,
+                       text_cell(comparison, step->choice_b), id_cell(step->token_b),
+                       step->flipped ? 1 : 0, step->metrics.max_abs_token.value);
+    for (std::size_t i = 0; i < metric_registry().size(); ++i) {
+      csv += ',';
+      csv +=
+          number_cell(i < step->metrics.values.size() ? step->metrics.values[i]
+                                                      : std::numeric_limits<double>::quiet_NaN());
+    }
+    csv += '\n';
+  }
+  return csv;
+}
+
+}  // namespace driftscope

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "analysis/report/documents.h"
+#include "analysis/report/html_parts.h"
+
+namespace driftscope {
+namespace {
+
+using html::escape;
+using html::figure;
+
+std::string row(std::string_view head, std::string_view text) {
+  return fmt::format("<tr><td>{}</td><td class=\"text\">{}</td></tr>\n", escape(head),
+                     escape(text));
+}
+
+bool is_same(Tier tier) { return tier == Tier::bitwise || tier == Tier::tolerance; }
+
+std::string divergence_rows(const Comparison& comparison, const Divergence& divergence) {
+  const auto side = [&](const std::optional<TokenId>& token, double margin) {
+    return fmt::format("{} (margin {})", html::token_text(comparison, token), figure(margin));
+  };
+  return row("step", fmt::format("{}", divergence.step)) +
+         row("A", side(divergence.token_a, divergence.margin_a)) +
+         row("B", side(divergence.token_b, divergence.margin_b)) +
+         row("drift there",
+             fmt::format("{} against {} usually ({} times)", figure(divergence.drift),
+                         figure(divergence.usual_drift), figure(divergence.drift_excess))) +
+         row("cause", name_of(divergence.cause)) + row("because", divergence.reason);
+}
+
+std::string verdict_section(const Comparison& comparison) {
+  std::string page =
+      fmt::format("<div class=\"verdict {}\"><b>{}</b><br>{}</div>\n",
+                  is_same(comparison.verdict) ? "same" : "parted",
+                  escape(name_of(comparison.verdict)), escape(comparison.verdict_text));
+  if (comparison.first_divergence) {
+    page += "<h2>First divergence</h2><table><tbody>\n" +
+            divergence_rows(comparison, *comparison.first_divergence) + "</tbody></table>\n";
+  }
+  if (comparison.first_flip) {
+    page += "<h2>First flip on A's own tokens</h2><table><tbody>\n" +
+            divergence_rows(comparison, *comparison.first_flip) + "</tbody></table>\n";
+  }
+  page +=
+      "<h2>Tiers</h2><table><thead><tr><th>tier</th><th>holds</th><th class=\"text\">detail</th>"
+      "</tr></thead><tbody>\n";
+  for (const TierCheck& check : comparison.tiers) {
+    page += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>\n",
+                        escape(name_of(check.tier)),
+                        !check.holds   ? "not checked"
+                        : *check.holds ? "yes"
+                                       : "no",
+                        escape(check.detail));
+  }
+  return page + "</tbody></table>\n";
+}
+
+std::string findings_section(const Comparison& comparison) {
+  std::string page = "<h2>Findings</h2>\n";
+  if (comparison.findings.empty()) return page + "<p class=\"note\">None.</p>\n";
+  page += "<ul>\n";
+  for (const Finding& finding : comparison.findings) {
+    page += fmt::format("<li class=\"{}\"><b>{}</b> {}</li>\n", escape(name_of(finding.severity)),
+                        escape(name_of(finding.severity)), escape(finding.text));
+  }
+  return page + "</ul>\n";
+}
+
+std::string runs_section(const Comparison& comparison) {
+  std::string page = "<h2>Runs</h2><table><tbody>\n";
+  page += row("model A", comparison.model_a) + row("model B", comparison.model_b);
+  page += row("configuration A", comparison.config_a_name) +
+          row("configuration B", comparison.config_b_name);
+  page += row("state", trace_state_name(comparison.state));
+  page += row("steps compared",
+              fmt::format("{} of {} planned", comparison.steps.size(), comparison.planned_steps));
+  page += row("equal tokens at the start", fmt::format("{}", comparison.tokens_equal));
+  page += row("prompt", fmt::format("{} tokens", comparison.prompt_a.size()));
+  page += row("prompt text", comparison.prompt_text);
+  if (comparison.control.present) {
+    page +=
+        row("A run again", fmt::format("{} steps, largest difference {}", comparison.control.steps,
+                                       figure(comparison.control.max_abs)));
+  }
+  page += "</tbody></table>\n";
+  if (!comparison.command.empty()) {
+    page +=
+        fmt::format("<p class=\"note\">To repeat:</p><pre>{}</pre>\n", escape(comparison.command));
+  }
+  page += "<h2>What differs between A and B</h2>\n";
+  if (comparison.envelope_difference.empty()) return page + "<p class=\"note\">Nothing.</p>\n";
+  page +=
+      "<table><thead><tr><th>field</th><th class=\"text\">A</th><th class=\"text\">B</th></tr>"
+      "</thead><tbody>\n";
+  for (const FieldDifference& difference : comparison.envelope_difference) {
+    page +=
+        fmt::format("<tr><td>{}</td><td class=\"text\">{}</td><td class=\"text\">{}</td></tr>\n",
+                    escape(difference.field), escape(difference.a), escape(difference.b));
+  }
+  return page + "</tbody></table>\n";
+}
+
+std::vector<double> column(const Comparison& comparison, std::string_view metric) {
+  std::vector<double> values;
+  const auto index = metric_index(metric);
+  for (const auto& step : comparison.steps) {
+    values.push_back(index && *index < step->metrics.values.size()
+                         ? step->metrics.values[*index]
+                         : std::numeric_limits<double>::quiet_NaN());
+  }
+  return values;
+}
+
+std::string plots_section(const Comparison& comparison) {
+  const std::int64_t marked = comparison.first_divergence ? comparison.first_divergence->step
+                              : comparison.first_flip     ? comparison.first_flip->step
+                                                          : -1;
+  std::string page = "<h2>Along the run</h2>\n";
+  page += html::line_plot(
+      {{"max", "c", column(comparison, "max_abs")}, {"rms", "d", column(comparison, "rms")}},
+      {.title = "Difference of the logits",
+       .unit = "logit, logarithmic",
+       .logarithmic = true,
+       .marked_step = marked});
+  page += html::line_plot(
+      {{"A", "a", column(comparison, "margin_a")}, {"B", "b", column(comparison, "margin_b")}},
+      {.title = "Margin of the best token",
+       .unit = "logit",
+       .logarithmic = false,
+       .marked_step = marked});
+  page += html::line_plot({{"pairs", "c", column(comparison, "rank_flips")}},
+                          {.title = "Pairs of the top K in another order",
+                           .unit = "pairs",
+                           .logarithmic = false,
+                           .marked_step = marked});
+  return page + html::tap_heatmap(comparison);
+}
+
+// The step worth a look: where the runs part, else where a choice flips, else where they differ
+// most.
+const StepComparison* chosen_step(const Comparison& comparison) {
+  if (comparison.steps.empty()) return nullptr;
+  std::int64_t wanted = 0;
+  if (comparison.first_divergence) {
+    wanted = comparison.first_divergence->step;
+  } else if (comparison.first_flip) {
+    wanted = comparison.first_flip->step;
+  } else {
+    for (const RunStatistic& statistic : comparison.statistics) {
+      if (statistic.metric == "max_abs") wanted = std::max<std::int64_t>(0, statistic.argmax_step);
+    }
+  }
+  for (const auto& step : comparison.steps) {
+    if (step->step == wanted) return step.get();
+  }
+  return comparison.steps.back().get();
+}
+
+std::string ranking_section(const Comparison& comparison) {
+  const StepComparison* step = chosen_step(comparison);
+  if (step == nullptr) return "";
+  return fmt::format("<h2>Best tokens at step {}</h2>\n", step->step) +
+         html::ranking_table(comparison, *step);
+}
+
+std::string statistics_section(const Comparison& comparison) {
+  std::string page =
+      "<h2>Metrics over the run</h2><table><thead><tr><th>metric</th><th>unit</th><th>max</th>"
+      "<th>at step</th><th>p99</th><th>p50</th><th>mean</th></tr></thead><tbody>\n";
+  for (const RunStatistic& statistic : comparison.statistics) {
+    const auto index = metric_index(statistic.metric);
+    if (!index || statistic.count == 0) continue;
+    const MetricSpec& spec = metric_registry()[*index];
+    page += fmt::format(
+        "<tr><td title=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
+        "<td>{}</td></tr>\n",
+        escape(spec.definition), escape(spec.id), escape(spec.unit), figure(statistic.maximum),
+        statistic.argmax_step, figure(statistic.p99), figure(statistic.p50),
+        figure(statistic.mean));
+  }
+  return page + "</tbody></table>\n";
+}
+
+std::string images_section(std::span<const ReportImage> images) {
+  std::string page;
+  for (const ReportImage& image : images) {
+    page += fmt::format("<h2>{}</h2><img alt=\"{}\" src=\"data:image/png;base64,{}\">\n",
+                        escape(image.title), escape(image.title), html::base64(image.png));
+  }
+  return page;
+}
+
+}  // namespace
+
+std::string html_document(const Comparison& comparison, std::span<const ReportImage> images) {
+  std::string page =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
+      "<meta name=\"color-scheme\" content=\"light dark\">"
+      "<title>Driftscope: A against B</title><style>";
+  page += html::style_sheet();
+  page += "</style></head><body>\n<h1>Driftscope: A against B</h1>\n";
+  page += verdict_section(comparison);
+  page += findings_section(comparison);
+  page += "<h2>Tokens</h2>\n" + html::token_ribbons(comparison);
+  page += plots_section(comparison);
+  page += images_section(images);
+  page += ranking_section(comparison);
+  page += statistics_section(comparison);
+  page += runs_section(comparison);
+  return page + "</body></html>\n";
+}
+
+}  // namespace driftscope
