@@ -169,7 +169,7 @@ void run_direct(const Call& call, Parallel& parallel) {
 // ---- many rows ----
 
 // Two panels of one block stay in the first-level cache, a block of rows in the second.
-constexpr std::int64_t kBlockTerms = 1536;
+constexpr std::int64_t kBlockTerms = 1024;
 constexpr std::int64_t kTaskOutputs = 40;
 constexpr std::int64_t kBlockTiles = 8;
 constexpr std::int64_t kSlabRows = 640;
@@ -185,12 +185,16 @@ struct Slab {
 };
 
 PanelLayout layout_of(const Call& call, std::int64_t chunk) {
-  const std::int64_t lanes = call.arguments.plan.lanes;
+  const int lanes = call.arguments.plan.lanes;
+  const int width = call.kernels.vector_width;
   const std::int64_t steps = ceil_divide(length_of(call, chunk), lanes);
-  const std::int64_t blocks = ceil_divide(steps * lanes, kBlockTerms);
-  return {.lanes = call.arguments.plan.lanes,
-          .steps = steps,
-          .block_steps = ceil_divide(steps, blocks)};
+  const std::int64_t blocks = ceil_divide(steps * width, kBlockTerms);
+  PanelLayout layout{
+      .lanes = lanes, .steps = steps, .sweeps = 1, .block_steps = ceil_divide(steps, blocks)};
+  while (layout.sweeps * width < lanes && 2 * layout.sweeps * steps * width <= kBlockTerms) {
+    layout.sweeps *= 2;
+  }
+  return layout;
 }
 
 void pack_rows(const Call& call, const Slab& slab, std::int64_t panel) {

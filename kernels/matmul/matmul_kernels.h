@@ -28,11 +28,14 @@ struct DirectJob {
 };
 
 // How a chunk of `length` terms lies in a packed panel of R rows, W = vector width, Q = lanes / W:
-// [blocks of block_steps][Q][steps of the block][R][W], zero beyond the rows and the length.
+// [Q][steps][R][W], zero beyond the rows and the length. A sweep is one of the Q.
 struct PanelLayout {
   int lanes = 0;
-  std::int64_t steps = 0;        // ceil(length / lanes)
-  std::int64_t block_steps = 0;  // steps whose two panels share the first-level cache
+  std::int64_t steps = 0;  // ceil(length / lanes)
+  // What runs over all tiles before the next begins, so that two panels' part of it stays in the
+  // first-level cache: several whole sweeps, or a block of steps of one.
+  int sweeps = 0;                // a power of two, at most Q
+  std::int64_t block_steps = 0;  // equals `steps` where sweeps > 1
 };
 
 struct PackJob {
@@ -54,7 +57,7 @@ struct GemmJob {
   std::int64_t n = 0;
   PanelLayout layout;
   LaneCombine combine = LaneCombine::butterfly;
-  float* accumulators = nullptr;  // accumulator_floats(...), aligned; unused for a single block
+  float* accumulators = nullptr;  // accumulator_floats(...), aligned; unused where one block is all
   float* out = nullptr;           // [m, n], row stride out_stride
   std::int64_t out_stride = 0;
 };

@@ -234,37 +234,31 @@ void run_direct(const DirectJob& job) {
 
 // ---- many rows: packed panels, a register tile of one vector an output, k innermost ----
 
-// Steps t0 … t0 + steps of one row.
 template <Dtype D>
-void pack_row(const PackJob& job, std::int64_t r, std::int64_t t0, std::int64_t steps,
-              float* block) {
+void pack_row(const PackJob& job, std::int64_t r) {
   const std::int64_t lanes = job.layout.lanes;
+  const std::int64_t steps = job.layout.steps;
   const std::int64_t panel_step = job.panel_rows * kWidth;
   const std::int64_t length = r < job.rows ? job.length : 0;
-  const std::int64_t whole = smaller(steps, length > t0 * lanes ? length / lanes - t0 : 0);
+  const std::int64_t whole = length / lanes;
   for (std::int64_t q = 0; q < lanes / kWidth; ++q) {
-    const std::int64_t first = r * job.stride + t0 * lanes + q * kWidth;
-    float* target = block + q * steps * panel_step + r * kWidth;
+    const std::int64_t first = r * job.stride + q * kWidth;
+    float* target = job.target + q * steps * panel_step + r * kWidth;
     std::int64_t t = 0;
     for (; t < whole; ++t) {
       Vec::store(target + t * panel_step, load_weights<D>(job.source, first + t * lanes));
     }
     for (; t < steps; ++t) {
-      const std::int64_t index = first + t * lanes;
-      const std::int64_t left = length - (t0 + t) * lanes - q * kWidth;
-      Vec::store(target + t * panel_step, load_weights_part<D>(job.source, index, left));
+      const std::int64_t left = length - t * lanes - q * kWidth;
+      Vec::store(target + t * panel_step,
+                 load_weights_part<D>(job.source, first + t * lanes, left));
     }
   }
 }
 
 template <Dtype D>
 void pack_dtype(const PackJob& job) {
-  float* block = job.target;
-  for (std::int64_t t0 = 0; t0 < job.layout.steps; t0 += job.layout.block_steps) {
-    const std::int64_t steps = smaller(job.layout.block_steps, job.layout.steps - t0);
-    for (std::int64_t r = 0; r < job.panel_rows; ++r) pack_row<D>(job, r, t0, steps, block);
-    block += steps * job.layout.lanes * job.panel_rows;
-  }
+  for (std::int64_t r = 0; r < job.panel_rows; ++r) pack_row<D>(job, r);
 }
 
 void run_pack(const PackJob& job) {
@@ -322,22 +316,31 @@ void store_tile(const GemmJob& job, const float* result, int row_stride, std::in
   }
 }
 
-// One tile over the steps of one block. memory: [Q][tile], the sums so far (not read if `first`).
+// Part of a panel: sweeps q0 … q0 + count, steps t0 … t0 + steps of each.
+struct Block {
+  std::int64_t q0;
+  std::int64_t count;
+  std::int64_t t0;
+  std::int64_t steps;
+};
+
+// One tile over one block. x, w: its panels; memory: [Q][tile], the sums of the blocks so far.
 template <int Q>
 DRIFTSCOPE_INLINE void tile_block(const GemmJob& job, const float* x, const float* w,
-                                  std::int64_t steps, bool first, bool last, V* memory,
-                                  std::int64_t i0, std::int64_t j0) {
+                                  const Block& block, V* memory, std::int64_t i0, std::int64_t j0) {
+  const bool last = block.t0 + block.steps == job.layout.steps && block.q0 + block.count == Q;
   V sums[kTile];
-#pragma GCC unroll 8
-  for (int q = 0; q < Q; ++q) {
-    if (first) {
+  std::int64_t q = block.q0;
+  do {
+    const std::int64_t offset = (q * job.layout.steps + block.t0) * kWidth;
+    if (block.t0 == 0) {
       clear_tile(sums);
     } else {
       load_tile(sums, memory + q * kTile);
     }
-    sweep(x + q * steps * kTileRows * kWidth, w + q * steps * kTileOutputs * kWidth, steps, sums);
+    sweep(x + offset * kTileRows, w + offset * kTileOutputs, block.steps, sums);
     if (q + 1 < Q || !last) load_tile(memory + q * kTile, sums);
-  }
+  } while (++q < block.q0 + block.count);
   if (!last) return;
   V all[Q * kTile];
 #pragma GCC unroll 256
@@ -348,23 +351,23 @@ DRIFTSCOPE_INLINE void tile_block(const GemmJob& job, const float* x, const floa
   store_tile(job, result, kTileOutputs, i0, j0);
 }
 
-// Blocks of k outermost, so that the two panels of a tile come from the first-level cache; a tile
-// keeps its sums in memory from block to block.
+// All tiles over one block before the next block; a tile keeps its sums in memory in between.
 template <int Q>
 void gemm_lanes(const GemmJob& job) {
-  const std::int64_t panel = job.layout.steps * job.layout.lanes;
-  const bool single = job.layout.steps <= job.layout.block_steps;
-  for (std::int64_t t0 = 0; t0 < job.layout.steps; t0 += job.layout.block_steps) {
-    const std::int64_t steps = smaller(job.layout.block_steps, job.layout.steps - t0);
-    const bool last = t0 + steps == job.layout.steps;
-    V* saved = reinterpret_cast<V*>(job.accumulators);
-    for (std::int64_t j0 = 0; j0 < job.n; j0 += kTileOutputs) {
-      const float* w = job.w + (j0 * panel) + t0 * job.layout.lanes * kTileOutputs;
-      for (std::int64_t i0 = 0; i0 < job.m; i0 += kTileRows) {
-        const float* x = job.x + (i0 * panel) + t0 * job.layout.lanes * kTileRows;
-        V local[Q * kTile];
-        tile_block<Q>(job, x, w, steps, t0 == 0, last, single ? local : saved, i0, j0);
-        saved += Q * kTile;
+  const PanelLayout& layout = job.layout;
+  const std::int64_t panel = layout.steps * layout.lanes;
+  const bool single = layout.sweeps == Q && layout.block_steps == layout.steps;
+  for (std::int64_t q0 = 0; q0 < Q; q0 += layout.sweeps) {
+    for (std::int64_t t0 = 0; t0 < layout.steps; t0 += layout.block_steps) {
+      const Block block{q0, layout.sweeps, t0, smaller(layout.block_steps, layout.steps - t0)};
+      V* saved = reinterpret_cast<V*>(job.accumulators);
+      for (std::int64_t j0 = 0; j0 < job.n; j0 += kTileOutputs) {
+        for (std::int64_t i0 = 0; i0 < job.m; i0 += kTileRows) {
+          V local[Q * kTile];
+          tile_block<Q>(job, job.x + i0 * panel, job.w + j0 * panel, block, single ? local : saved,
+                        i0, j0);
+          saved += Q * kTile;
+        }
       }
     }
   }
