@@ -197,10 +197,11 @@ void find_first_tap_drift(const RunContext& context, std::vector<Finding>& findi
       if (!differs(tap, step)) continue;
       findings.push_back(make_finding(
           "first_tap_drift", Severity::notice,
-          fmt::format("Drift begins at {}, step {}: max_abs {}, {} units in the last place of f32, "
-                      "relative rms {}",
-                      place_of(tap.spec), step, figure(tap.max_abs[step]),
-                      figure(tap.max_ulp[step]), figure(tap.relative_rms[step])),
+          fmt::format(
+              "Drift begins at {}, step {}: max_abs {}, {:.0f} units in the last place of f32, "
+              "relative rms {}",
+              place_of(tap.spec), step, figure(tap.max_abs[step]), tap.max_ulp[step],
+              figure(tap.relative_rms[step])),
           {{"step", step},
            {"layer", tap.spec.layer},
            {"operation", tap.spec.operation},
