@@ -17,10 +17,11 @@
 namespace driftscope::ui {
 namespace {
 
-int complain(const Error& error) {
-  fmt::print(stderr, "driftscope-gui: {}\n", error.message);
-  return exit_code(error.kind);
+int complain(ErrorKind kind, const std::string& message) {
+  fmt::print(stderr, "driftscope-gui: {}\n", message);
+  return exit_code(kind);
 }
+int complain(const Error& error) { return complain(error.kind, error.message); }
 
 struct Options {
   QString capture;
@@ -125,7 +126,7 @@ int run_render(const Options& options) {
   });
   loader.load(options.capture);
   loop.exec();
-  if (failure) return complain({.kind = ErrorKind::malformed, .message = failure->toStdString()});
+  if (failure) return complain(ErrorKind::malformed, failure->toStdString());
   const auto done = render_plot(comparison, options.request);
   return done ? 0 : complain(done.error());
 }
@@ -142,16 +143,15 @@ int run_screenshot(const Options& options) {
     window.open_capture(options.capture);
     loop.exec();
     if (!window.last_error().isEmpty()) {
-      return complain({.kind = ErrorKind::malformed, .message = window.last_error().toStdString()});
+      return complain(ErrorKind::malformed, window.last_error().toStdString());
     }
     if (options.step >= 0) window.select_step(options.step);
   }
   QApplication::processEvents();  // layouts settle, then queued replots run
   QApplication::processEvents();
   if (!window.grab().save(options.screenshot, "PNG")) {
-    return complain({.kind = ErrorKind::output,
-                     .message = fmt::format("{}: cannot write; choose another path",
-                                            options.screenshot.toStdString())});
+    return complain(ErrorKind::output, fmt::format("{}: cannot write; choose another path",
+                                                   options.screenshot.toStdString()));
   }
   return 0;
 }
@@ -189,10 +189,10 @@ bool wants_window(int argc, char** argv) {
 int run(int argc, char** argv) {
   if (wants_window(argc, argv)) {
     if (!has_display()) {
-      return complain({.kind = ErrorKind::engine,
-                       .message = "there is no display (DISPLAY and WAYLAND_DISPLAY are not set); use "
+      return complain(ErrorKind::engine,
+                      "there is no display (DISPLAY and WAYLAND_DISPLAY are not set); use "
                                   "a desktop session or ssh -X, or write plots to files with "
-                                  "--render FILE.h5 -o plots.png"});
+                      "--render FILE.h5 -o plots.png");
     }
   } else {
     qputenv("QT_QPA_PLATFORM", "offscreen");
@@ -204,8 +204,7 @@ int run(int argc, char** argv) {
   QCommandLineParser parser;
   declare(parser);
   if (!parser.parse(QApplication::arguments())) {
-    return complain({.kind = ErrorKind::usage,
-                     .message = parser.errorText().toStdString() + "; see driftscope-gui --help"});
+    return complain(ErrorKind::usage, parser.errorText().toStdString() + "; see driftscope-gui --help");
   }
   if (parser.isSet(QStringLiteral("help"))) parser.showHelp(0);
   if (parser.isSet(QStringLiteral("version"))) parser.showVersion();

@@ -45,7 +45,10 @@ std::shared_ptr<Comparison> one_step() {
   row->flips = {{.x = TokenId{1}, .y = TokenId{2}}};
   c->steps = {row};
   c->pieces = {{TokenId{1}, " the"}, {TokenId{2}, "a|b"}, {TokenId{3}, "\n"}};
-  c->lanes = {{.lane = Lane::a, .tokens = {TokenId{1}}}, {.lane = Lane::b, .tokens = {TokenId{2}}}};
+  c->lanes.resize(2);
+  c->lanes[0].tokens = {TokenId{1}};
+  c->lanes[1].lane = Lane::b;
+  c->lanes[1].tokens = {TokenId{2}};
   return c;
 }
 
@@ -93,7 +96,8 @@ TEST(Findings, DifferencesNameKnobsByTitleAndKnobsComeFirst) {
   auto c = std::make_shared<Comparison>();
   c->envelope_difference = {{.field = "runtime.cpu", .a = "x", .b = "y"},
                             {.field = "knob.matmul_policy", .a = "invariant", .b = "shape_dependent"}};
-  c->findings = {{.id = "nan_in_logits", .severity = Severity::error, .text = "A line\nand more"}};
+  c->findings = {{.id = "nan_in_logits", .severity = Severity::error, .text = "A line\nand more",
+                  .evidence = "{}"}};
   DifferenceModel differences;
   EXPECT_EQ(differences.rowCount(), 0);
   differences.show(c);
