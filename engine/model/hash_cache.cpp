@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
 #include <string_view>
 #include <system_error>
@@ -40,19 +39,19 @@ bool is_digest(std::string_view text) {
          text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
-bool changed_lately(const struct stat& status) {
+bool changed_lately(const struct stat& status, std::int64_t now) {
   const std::int64_t changed = std::max(status.st_mtim.tv_sec, status.st_ctim.tv_sec);
-  return std::time(nullptr) - changed < kSettledSeconds;
+  return now - changed < kSettledSeconds;
 }
 
 }  // namespace
 
-HashCache::HashCache(const std::filesystem::path& file) {
+HashCache::HashCache(const std::filesystem::path& file, std::int64_t now) {
   std::error_code error;
   const std::filesystem::path canonical = std::filesystem::canonical(file, error);
   struct stat status {};
   if (error || ::stat(canonical.c_str(), &status) != 0) return;
-  if (status.st_size < kSmallFileBytes || changed_lately(status)) return;
+  if (status.st_size < kSmallFileBytes || changed_lately(status, now)) return;
   const std::filesystem::path folder = cache_folder();
   if (folder.empty()) return;
   m_key = fmt::format("{} {}.{:09} {}.{:09} {} {}", status.st_size, status.st_mtim.tv_sec,

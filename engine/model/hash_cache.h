@@ -2,6 +2,7 @@
 // Remembers the SHA-256 of big files between runs, in $XDG_CACHE_HOME/driftscope/sha256.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -13,7 +14,8 @@ namespace driftscope {
 // is hashed again.
 class HashCache {
  public:
-  explicit HashCache(const std::filesystem::path& file);
+  // `now`: seconds since the epoch.
+  HashCache(const std::filesystem::path& file, std::int64_t now);
   [[nodiscard]] std::optional<std::string> find() const;
   // Does nothing for files small enough to hash at once, and for files changed within the last
   // seconds: a second change in the same clock tick would keep size and times.

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
+#include <ctime>
 #include <memory>
 #include <vector>
 
@@ -66,7 +68,7 @@ std::string sha256_of_bytes(std::string_view bytes) {
 }
 
 Result<std::string> sha256_of_file(const std::filesystem::path& path) {
-  const HashCache cache(path);
+  const HashCache cache(path, std::time(nullptr));
   if (auto known = cache.find()) return *known;
   auto computed = hash_contents(path);
   if (computed) cache.store(*computed);

@@ -2,10 +2,11 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 
 #include "engine/model/checkpoint.h"
+#include "engine/model/hash_cache.h"
 #include "tests/model/checkpoint_builder.h"
 
 namespace driftscope {
@@ -58,11 +59,6 @@ TEST(Sha256, Files) {
   EXPECT_EQ(missing.error().kind, ErrorKind::malformed);
 }
 
-// A file over the small-file limit, last changed long ago.
-fs::path settled_file(const TemporaryDirectory& directory, const std::string& bytes) {
-  return directory.write("big", bytes);
-}
-
 std::size_t entries(const fs::path& cache) {
   std::error_code error;
   std::size_t count = 0;
@@ -78,8 +74,41 @@ TEST(Sha256, FreshFilesAreNotCached) {
   const TemporaryDirectory cache;
   const CacheHome home(cache.path());
   const std::string bytes(2'000'000, 'x');
-  const fs::path file = settled_file(directory, bytes);
+  const fs::path file = directory.write("big", bytes);
   EXPECT_EQ(sha256_of_file(file).value(), sha256_of_bytes(bytes));
+  EXPECT_EQ(entries(cache.path()), 0U);
+}
+
+TEST(Sha256, CacheKnowsTheFileUntilItChanges) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory cache;
+  const CacheHome home(cache.path());
+  const std::int64_t in_an_hour = std::time(nullptr) + 3600;
+  const fs::path file = directory.write("big", std::string(2'000'000, 'x'));
+  EXPECT_FALSE(HashCache(file, in_an_hour).find().has_value());
+  HashCache(file, in_an_hour).store(kAbcDigest);
+  EXPECT_EQ(entries(cache.path()), 1U);
+  EXPECT_EQ(HashCache(file, in_an_hour).find(), kAbcDigest);
+  // What the cache says is what is given out, so a wrong entry would show.
+  directory.write("big", std::string(2'000'001, 'x'));
+  EXPECT_FALSE(HashCache(file, in_an_hour).find().has_value());
+}
+
+TEST(Sha256, DamagedCacheEntriesAreIgnored) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory cache;
+  const CacheHome home(cache.path());
+  const std::int64_t in_an_hour = std::time(nullptr) + 3600;
+  const fs::path file = directory.write("big", std::string(2'000'000, 'x'));
+  HashCache(file, in_an_hour).store("not a digest");
+  EXPECT_FALSE(HashCache(file, in_an_hour).find().has_value());
+}
+
+TEST(Sha256, SmallFilesAreNotCached) {
+  const TemporaryDirectory directory;
+  const TemporaryDirectory cache;
+  const CacheHome home(cache.path());
+  HashCache(directory.write("small", "abc"), std::time(nullptr) + 3600).store(kAbcDigest);
   EXPECT_EQ(entries(cache.path()), 0U);
 }
 
@@ -87,7 +116,7 @@ TEST(Sha256, AnUnwritableCacheIsNoError) {
   const TemporaryDirectory directory;
   const CacheHome home("/proc/no-such-place");
   const std::string bytes(2'000'000, 'y');
-  EXPECT_EQ(sha256_of_file(settled_file(directory, bytes)).value(), sha256_of_bytes(bytes));
+  EXPECT_EQ(sha256_of_file(directory.write("big", bytes)).value(), sha256_of_bytes(bytes));
 }
 
 TEST(Sha256, CombinedIsOverSortedLines) {
