@@ -48,7 +48,8 @@ class LockstepRun {
         m_b(Lane::b, request.b),
         m_forced(Lane::b_forced, request.b) {
     if (request.control) m_control.emplace(Lane::control, request.a);
-    m_forced_at_end = request.b.config.scoring == Scoring::prefill;
+    m_forced_at_end =
+        request.b.config.scoring == Scoring::prefill && request.a.config.scoring == Scoring::decode;
     m_shared = !m_forced_at_end;
   }
 
@@ -222,7 +223,7 @@ class LockstepRun {
   LaneRun m_forced;
   std::optional<LaneRun> m_control;
   bool m_shared = true;          // b and b_forced are one execution
-  bool m_forced_at_end = false;  // scoring = prefill
+  bool m_forced_at_end = false;  // one pass over all of A's tokens
 };
 
 }  // namespace

@@ -73,8 +73,10 @@ using ProgressFunction = std::function<void(const RunProgress&)>;
 // control. b and b_forced are one execution until the tokens of A and B part (their inputs and so
 // their bits are the same by definition); then the state is copied and each goes on alone. The
 // control lane is always executed on its own. With scoring = prefill a free lane recomputes the
-// whole sequence at every step without a cache, and b_forced is one pass over prompt and all of A's
-// tokens after A has ended (what a trainer recomputes), so its records arrive last.
+// whole sequence at every step without a cache. If only B scores so, b_forced is one pass over
+// prompt and all of A's tokens after A has ended (what a trainer recomputes), so its records arrive
+// last; if A does so too, b_forced recomputes at every step like A, so that A against A is zero
+// under any plan.
 // b_forced ends with A: it has as many steps as A, unless B's context is full before.
 // Errors: usage (ids out of range, prompt longer than the context), inconclusive (vocabularies of
 // different size), engine, and whatever the sink returns.
