@@ -75,9 +75,13 @@ RunStatistic run_statistic(std::string_view metric, std::span<const double> valu
 }
 
 std::vector<double> metric_column(const Comparison& comparison, std::string_view metric) {
+  const auto index = metric_index(metric);
   std::vector<double> column;
   column.reserve(comparison.steps.size());
-  for (const auto& step : comparison.steps) column.push_back(metric_value(step->metrics, metric));
+  for (const auto& step : comparison.steps) {
+    const auto& values = step->metrics.values;
+    column.push_back(index && *index < values.size() ? values[*index] : kUndefined);
+  }
   return column;
 }
 
