@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every variant gives the bits of the scalar definition.
 #include <array>
+#include <limits>
 
 #include "attention_support.h"
 
@@ -80,6 +81,24 @@ TEST(AttentionBits, AreTheScalarOnesForEveryScorePlan) {
   // More lanes and more splits than elements: padding and empty chunks.
   expect_same_bits_under({.lanes = 1024});
   expect_same_bits_under({.lanes = 2, .split_k = 80, .split_combine = SplitCombine::tree});
+}
+
+TEST_P(AttentionKindBits, DoNotDependOnThreads) {
+  AttentionProblem problem(
+      {.rows = 90, .first_position = 11, .heads = 14, .kv_heads = 2, .head_dim = 64}, Dtype::bf16,
+      18);
+  problem.arguments.kind = GetParam();
+  problem.arguments.split_combine = SplitCombine::tree;
+  const std::vector<float> expected = problem.run(detect_isa());
+  for (const int workers : {2, 5}) {
+    ThreadedParallel threads(workers);
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      EXPECT_EQ(bit_difference(expected, problem.run_rows(detect_isa(), 0, 90, threads)), "");
+      EXPECT_EQ(bit_difference(problem.run_rows(detect_isa(), 89, 1, threads),
+                               problem.run_rows(detect_isa(), 89, 1, threads)),
+                "");
+    }
+  }
 }
 
 TEST_P(AttentionKindBits, AreTheScalarOnesForEveryRoundingPoint) {

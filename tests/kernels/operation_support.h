@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "kernels/base/isa.h"
@@ -61,6 +63,25 @@ class BackwardParallel final : public Parallel {
   [[nodiscard]] int workers() const override { return m_workers; }
   void run(std::size_t tasks, TaskRef task) override {
     for (std::size_t i = tasks; i-- > 0;) task(i, static_cast<int>(i) % m_workers);
+  }
+
+ private:
+  int m_workers;
+};
+
+// Real threads that take tasks in whatever order they come to them.
+class ThreadedParallel final : public Parallel {
+ public:
+  explicit ThreadedParallel(int workers) : m_workers(workers) {}
+  [[nodiscard]] int workers() const override { return m_workers; }
+  void run(std::size_t tasks, TaskRef task) override {
+    std::atomic<std::size_t> next = 0;
+    std::vector<std::jthread> threads;
+    for (int worker = 0; worker < m_workers; ++worker) {
+      threads.emplace_back([&, worker] {
+        for (std::size_t i = next++; i < tasks; i = next++) task(i, worker);
+      });
+    }
   }
 
  private:
