@@ -119,11 +119,9 @@ class Hdf5CaptureWriter final : public CaptureWriter {
   Hdf5CaptureWriter(PartFile part, Place place, CaptureOptions options)
       : m_part(std::move(part)), m_place(std::move(place)), m_options(options) {}
   // Without finish() the file stays PATH.part, partial, with every step that was accepted.
-  ~Hdf5CaptureWriter() override {
-    if (m_file.valid() && !m_failure) static_cast<void>(guard(m_place, [this] { close(); }));
-  }
+  ~Hdf5CaptureWriter() override;
 
-  void start(const CaptureHeader& header);
+  [[nodiscard]] Result<void> start(const CaptureHeader& header);
   [[nodiscard]] Result<void> accept(const StepRecord& record) override;
   Result<void> finish_lane(Lane lane, TraceState state, std::string_view stop) override;
   [[nodiscard]] Result<void> finish(TraceState state, const Comparison* comparison) override;
@@ -142,7 +140,9 @@ class Hdf5CaptureWriter final : public CaptureWriter {
   void flush_file() {
     checked(H5Fflush(m_file.id(), H5F_SCOPE_LOCAL), m_place, "H5Fflush", "file");
   }
+  void create_objects(const CaptureHeader& header);
   void close();
+  void abandon();
 
   PartFile m_part;
   Place m_place;
@@ -152,7 +152,31 @@ class Hdf5CaptureWriter final : public CaptureWriter {
   std::optional<Error> m_failure;
 };
 
-void Hdf5CaptureWriter::start(const CaptureHeader& header) {
+Hdf5CaptureWriter::~Hdf5CaptureWriter() {
+  if (m_file.valid() && !m_failure) static_cast<void>(write([this] { close(); }));
+  if (m_failure) abandon();
+}
+
+// Closing after a failed write would mark the file as closed although it is cut short, and then no
+// program opens it. Left alone it is what a killed writer leaves: readable up to its last whole
+// step. The ids stay open until the process ends, reachable but never used again.
+void Hdf5CaptureWriter::abandon() {
+  struct Abandoned {
+    std::vector<LaneWriter> lanes;
+    hdf5::File file;
+  };
+  static auto* const graveyard = new std::vector<Abandoned>;
+  graveyard->push_back({std::move(m_lanes), std::move(m_file)});
+}
+
+Result<void> Hdf5CaptureWriter::start(const CaptureHeader& header) {
+  Result<void> started = write([&] { create_objects(header); });
+  // A file without a step is of use to nobody.
+  if (!started) m_part.remove();
+  return started;
+}
+
+void Hdf5CaptureWriter::create_objects(const CaptureHeader& header) {
   m_file = create_file(m_place);
   write_root(m_place, m_file.id(), header);
   write_token_scale(m_place, m_file.id(), header.vocabulary);
@@ -246,8 +270,9 @@ Result<std::unique_ptr<CaptureWriter>> CaptureWriter::create(const std::filesyst
   if (!part) return tl::unexpected<Error>(part.error());
   const Place place{.kind = ErrorKind::output, .file = part->part().string()};
   auto writer = std::make_unique<Hdf5CaptureWriter>(std::move(*part), place, options);
-  Result<void> started = guard(place, [&] { writer->start(header); });
-  if (!started) return tl::unexpected<Error>(started.error());
+  if (Result<void> started = writer->start(header); !started) {
+    return tl::unexpected<Error>(started.error());
+  }
   return writer;
 }
 

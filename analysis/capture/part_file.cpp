@@ -88,4 +88,9 @@ Result<void> PartFile::publish() {
   return {};
 }
 
+void PartFile::remove() {
+  std::error_code ignored;
+  std::filesystem::remove(m_part, ignored);
+}
+
 }  // namespace driftscope

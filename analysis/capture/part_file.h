@@ -20,6 +20,7 @@ class PartFile {
   [[nodiscard]] const std::filesystem::path& part() const { return m_part; }
   // Renames to the target. Errors: output.
   [[nodiscard]] Result<void> publish();
+  void remove();
 
  private:
   PartFile(std::filesystem::path target, std::filesystem::path part, int descriptor);
