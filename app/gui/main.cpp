@@ -186,6 +186,13 @@ bool wants_window(int argc, char** argv) {
   return true;
 }
 
+// What the offscreen platform says of itself; it says nothing about the picture.
+void drop_platform_notes(QtMsgType type, const QMessageLogContext&, const QString& message) {
+  const bool note = message.contains(QLatin1String("propagateSizeHints")) ||
+                    message.contains(QLatin1String("XDG_RUNTIME_DIR"));
+  if (type != QtDebugMsg && !note) fmt::print(stderr, "driftscope-gui: {}\n", message.toStdString());
+}
+
 int run(int argc, char** argv) {
   if (wants_window(argc, argv)) {
     if (!has_display()) {
@@ -196,6 +203,7 @@ int run(int argc, char** argv) {
     }
   } else {
     qputenv("QT_QPA_PLATFORM", "offscreen");
+    qInstallMessageHandler(drop_platform_notes);
   }
   QApplication application(argc, argv);
   QApplication::setApplicationName(QStringLiteral("driftscope-gui"));

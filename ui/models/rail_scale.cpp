@@ -41,17 +41,28 @@ double RailScale::coordinate(double value) const {
   return std::clamp(std::log10(std::abs(value)), m_low, m_high);
 }
 
+namespace {
+
+// "10⁻³": superscript digits, so that axes and tables can hold it as plain text.
+QString power_of_ten(int exponent) {
+  if (exponent >= -1 && exponent <= 3) return QString::number(std::pow(10.0, exponent));
+  static const QString digits = QStringLiteral("⁰¹²³⁴⁵⁶⁷⁸⁹");
+  QString text = QStringLiteral("10");
+  for (const QChar character : QString::number(exponent)) {
+    text += character == QLatin1Char('-') ? QChar(0x207B) : digits[character.digitValue()];
+  }
+  return text;
+}
+
+}  // namespace
+
 std::vector<ScaleTick> RailScale::ticks(int wanted) const {
   std::vector<ScaleTick> result;
   if (m_has_zero) result.push_back({.coordinate = zero_rail(), .label = QStringLiteral("= 0")});
   const double decades = m_high - m_low;
   const double stride = std::max(1.0, std::ceil(decades / std::max(1, wanted)));
   for (double decade = m_low; decade <= m_high; decade += stride) {
-    const auto exponent = static_cast<int>(decade);
-    const bool plain = exponent >= -1 && exponent <= 3;
-    result.push_back({.coordinate = decade,
-                      .label = plain ? QString::number(std::pow(10.0, exponent))
-                                     : QStringLiteral("1e%1").arg(exponent)});
+    result.push_back({.coordinate = decade, .label = power_of_ten(static_cast<int>(decade))});
   }
   if (m_has_non_finite) {
     result.push_back({.coordinate = non_finite_rail(), .label = QStringLiteral("NaN, ∞")});

@@ -33,7 +33,7 @@ class RailScale {
   // The range that the axis should show: rails only where something stands on them.
   [[nodiscard]] double lower() const { return m_has_zero ? m_low - 1.2 : m_low - 0.15; }
   [[nodiscard]] double upper() const { return m_has_non_finite ? m_high + 1.1 : m_high + 0.15; }
-  // "1e-3" at decades (thinned out to about `wanted`), "= 0" and "NaN ∞" at the rails.
+  // "10⁻³" at decades (thinned out to about `wanted`), "= 0" and "NaN ∞" at the rails.
   [[nodiscard]] std::vector<ScaleTick> ticks(int wanted = 5) const;
 
  private:

@@ -35,10 +35,10 @@ void LayerHeatmapPlot::rebuild() {
               {LegendMark::square, t.non_finite, QStringLiteral("NaN, ∞")}});
 }
 
-void LayerHeatmapPlot::refill(const StepView&) {
+void LayerHeatmapPlot::refill(const StepView& view) {
   auto ticker = QSharedPointer<QCPAxisTickerText>::create();
   const auto rows = m_heatmap.rows();
-  const std::int64_t room = std::max<std::int64_t>(1, (plot().height() - 40) / 14);
+  const std::int64_t room = std::max<std::int64_t>(1, (view.height - 40) / 14);
   const std::int64_t stride = std::max<std::int64_t>(1, (rows + room - 1) / room);
   for (std::int64_t row = 0; row < rows; row += stride) {
     ticker->addTick(static_cast<double>(row), m_heatmap.label(row));

@@ -34,7 +34,7 @@ void LogitDifferencePlot::rebuild() {
   m_flips.set_colour(t.divergence);
   set_legend({{LegendMark::line, t.series, QStringLiteral("largest")},
               {LegendMark::dashed_line, t.series_three, QStringLiteral("RMS")},
-              {LegendMark::line, t.series_two, QStringLiteral("centred RMS (what can flip a choice)")},
+              {LegendMark::line, t.series_two, QStringLiteral("centred RMS")},
               {LegendMark::diamond, t.divergence, QStringLiteral("flip")}});
   if (!comparison()) return;
   const Comparison& c = *comparison();
@@ -61,7 +61,7 @@ void LogitDifferencePlot::refill(const StepView& view) {
   m_centred.refill(m_scale, view);
   m_unhealthy.refill(view);
   m_flips.refill(view);
-  apply_rail_axis(*plot().yAxis, m_scale, std::max(2, plot().height() / 32));
+  apply_rail_axis(*plot().yAxis, m_scale, std::max(2, view.height / 32));
   plot().yAxis->setLabel(QStringLiteral("logit"));
 }
 

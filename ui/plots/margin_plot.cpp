@@ -21,15 +21,17 @@ MarginPlot::MarginPlot(QWidget* parent)
 void MarginPlot::rebuild() {
   const Theme& t = theme();
   m_margin_a.set_style({.colour = t.side_a, .shape = QCPScatterStyle::ssDisc}, t);
-  m_margin_b.set_style({.colour = t.side_b, .shape = QCPScatterStyle::ssSquare}, t);
-  m_pull.set_style({.colour = t.series_two, .pen = Qt::DashLine, .mark_non_finite = false}, t);
+  // Dashed, so that A shows through where both are the same.
+  m_margin_b.set_style(
+      {.colour = t.side_b, .shape = QCPScatterStyle::ssSquare, .pen = Qt::DashLine}, t);
+  m_pull.set_style({.colour = t.series_two, .pen = Qt::DotLine, .mark_non_finite = false}, t);
   m_possible.set_colour(t.warning);
   m_flips.set_colour(t.divergence);
   set_legend({{LegendMark::circle, t.side_a, QStringLiteral("margin A")},
               {LegendMark::square, t.side_b, QStringLiteral("margin B")},
               {LegendMark::dashed_line, t.series_two,
-               QStringLiteral("drift towards a rival (margin A / headroom)")},
-              {LegendMark::triangle, t.warning, QStringLiteral("headroom < 1: can flip")},
+               QStringLiteral("rival's pull (margin A / headroom)")},
+              {LegendMark::triangle, t.warning, QStringLiteral("headroom < 1")},
               {LegendMark::diamond, t.divergence, QStringLiteral("flip")}});
   if (!comparison()) return;
   MarginSeries series = margin_series(*comparison());
@@ -59,7 +61,7 @@ void MarginPlot::refill(const StepView& view) {
   m_margin_b.refill(m_scale, view);
   m_possible.refill(view);
   m_flips.refill(view);
-  apply_rail_axis(*plot().yAxis, m_scale, std::max(2, plot().height() / 32));
+  apply_rail_axis(*plot().yAxis, m_scale, std::max(2, view.height / 32));
   plot().yAxis->setLabel(QStringLiteral("logit"));
 }
 

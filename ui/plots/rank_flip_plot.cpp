@@ -27,9 +27,9 @@ void RankFlipPlot::rebuild() {
   m_paths->set_ranks(&m_ranks, m_depth, &theme());
 }
 
-void RankFlipPlot::refill(const StepView&) {
+void RankFlipPlot::refill(const StepView& view) {
   auto ticker = QSharedPointer<QCPAxisTickerText>::create();
-  const int room = std::max(2, plot().height() / 18);
+  const int room = std::max(2, (view.height - 30) / 14);
   const std::int32_t stride = std::max(1, (m_depth + room - 1) / room);
   for (std::int32_t rank = 0; rank < m_depth; rank += stride) {
     ticker->addTick(rank, QString::number(rank + 1));

@@ -49,7 +49,6 @@ StepPlot::StepPlot(QString id, QString title, QWidget* parent)
   m_plot->setInteractions(QCP::iRangeDrag | QCP::iRangeZoom);
   axes->setRangeDrag(Qt::Horizontal);
   axes->setRangeZoom(Qt::Horizontal);
-  m_plot->layer(QStringLiteral("overlay"))->setMode(QCPLayer::lmBuffered);
   m_header->setLayer(QStringLiteral("overlay"));
   make_markers();
   style_axes();
@@ -62,15 +61,15 @@ StepPlot::StepPlot(QString id, QString title, QWidget* parent)
 StepPlot::~StepPlot() = default;
 
 void StepPlot::make_markers() {
-  const auto make_line = [this](Qt::PenStyle) {
+  const auto make_line = [this] {
     auto* line = new QCPItemStraightLine(m_plot);
     line->setLayer(QStringLiteral("overlay"));
     line->setSelectable(false);
     line->setVisible(false);
     return line;
   };
-  m_divergence_line = make_line(Qt::DashLine);
-  m_selection_line = make_line(Qt::SolidLine);
+  m_divergence_line = make_line();
+  m_selection_line = make_line();
   m_empty_note = new QCPItemText(m_plot);
   m_empty_note->setLayer(QStringLiteral("overlay"));
   m_empty_note->setSelectable(false);
@@ -136,7 +135,7 @@ void StepPlot::set_comparison(ComparisonPointer comparison) {
 void StepPlot::set_selected_step(std::int64_t step) {
   m_selected = step;
   place_markers();
-  m_plot->layer(QStringLiteral("overlay"))->replot();
+  m_plot->replot(QCustomPlot::rpQueuedReplot);
 }
 
 void StepPlot::place_markers() {
@@ -186,8 +185,8 @@ void StepPlot::set_step_labels(bool visible) {
   style_axes();
 }
 
-StepView StepPlot::view_for_width(int width) const {
-  const double pixels = std::max(1, width - kLeftMargin - kRightMargin);
+StepView StepPlot::view_for(QSize size) const {
+  const double pixels = std::max(1, size.width() - kLeftMargin - kRightMargin);
   const std::int64_t count = m_comparison ? step_count(*m_comparison) : 0;
   const double span = std::max(1e-9, range_upper() - range_lower());
   // One step more at each side, so that lines run out of the frame.
@@ -195,11 +194,12 @@ StepView StepPlot::view_for_width(int width) const {
           .last = std::min<std::int64_t>(count - 1,
                                          static_cast<std::int64_t>(std::ceil(range_upper()))),
           .columns = static_cast<std::int64_t>(pixels),
-          .pixels_per_step = pixels / span};
+          .pixels_per_step = pixels / span,
+          .height = size.height()};
 }
 
 void StepPlot::update_now() {
-  refill(view_for_width(m_plot->width()));
+  refill(view_for(m_plot->size()));
   place_markers();
   m_plot->replot(QCustomPlot::rpQueuedReplot);
 }
@@ -210,7 +210,7 @@ void StepPlot::resizeEvent(QResizeEvent* event) {
 }
 
 void StepPlot::draw_into(QCPPainter& painter, QSize size) {
-  refill(view_for_width(size.width()));
+  refill(view_for(size));
   place_markers();
   m_plot->toPainter(&painter, size.width(), size.height());
 }

@@ -35,6 +35,7 @@ struct StepView {
   std::int64_t last = -1;  // inclusive
   std::int64_t columns = 1;
   double pixels_per_step = 1.0;
+  int height = 1;  // pixels of the whole plot
 };
 
 class StepPlot : public QWidget {
@@ -88,7 +89,7 @@ class StepPlot : public QWidget {
   void style_axes();
   void make_markers();
   void place_markers();
-  [[nodiscard]] StepView view_for_width(int width) const;
+  [[nodiscard]] StepView view_for(QSize size) const;
   [[nodiscard]] std::int64_t step_at_pixel(double x) const;
   void on_range(double lower, double upper);
   void on_click(double x);
