@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Decode and prefill of a whole model, as shares of what the machine can do.
+//
+//   model_bench make FOLDER [0.5B|15M]   writes a synthetic checkpoint
+//   model_bench run FOLDER [--threads 1,2] [--prefill 512] [--decode 32] [--rounds 3]
+//                          [--storage copied|mapped] [--set KNOB=VALUE]… [--csv FILE]
+//
+// Decode is held against the memory read rate (every weight is read once a token), prefill against
+// the f32 multiply-add rate; both are measured between the rounds. Medians of the rounds.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/config/knob.h"
+#include "engine/exec/backend_factory.h"
+#include "engine/exec/batch_engine.h"
+#include "tests/bench/matmul_bench_limits.h"
+#include "tests/bench/synthetic_checkpoint.h"
+
+namespace driftscope::bench {
+namespace {
+
+struct Options {
+  std::string folder;
+  std::vector<int> threads{1, 2};
+  std::int64_t prefill = 512;
+  std::int64_t decode = 32;
+  int rounds = 3;
+  std::optional<WeightStorage> storage;
+  RunConfig config;
+  std::string csv;
+};
+
+struct Measured {
+  double prefill_tokens_per_s = 0.0;
+  double decode_tokens_per_s = 0.0;
+  double read_bytes_per_s = 0.0;
+  double flops_per_s = 0.0;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Bytes of weights that one decode step reads: all but the embedding's other rows, and the LM head.
+double bytes_per_token(const ModelCheckpoint& checkpoint) {
+  double bytes = static_cast<double>(checkpoint.lm_head().bytes());
+  for (std::int64_t i = 0; i < checkpoint.description().layers; ++i) {
+    const LayerTensors& layer = checkpoint.layer(i);
+    for (const TensorView* tensor :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      bytes += static_cast<double>(tensor->bytes());
+    }
+  }
+  return bytes;
+}
+
+// Multiply-adds of the layers' projections count two each; a prefill computes one row of logits.
+double operations_per_prefill(const ModelCheckpoint& checkpoint, std::int64_t tokens) {
+  double weights = 0.0;
+  for (std::int64_t i = 0; i < checkpoint.description().layers; ++i) {
+    const LayerTensors& layer = checkpoint.layer(i);
+    for (const TensorView* tensor :
+         {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      weights += static_cast<double>(tensor->elements());
+    }
+  }
+  return 2 * (weights * static_cast<double>(tokens) +
+              static_cast<double>(checkpoint.lm_head().elements()));
+}
+
+std::vector<TokenId> prompt_of(std::int64_t tokens, std::int64_t vocabulary) {
+  std::vector<TokenId> prompt;
+  for (std::int64_t i = 0; i < tokens; ++i) {
+    prompt.push_back(TokenId{static_cast<std::int32_t>(i * 7919 % vocabulary)});
+  }
+  return prompt;
+}
+
+template <class Value>
+Value value_or_exit(Result<Value> result) {
+  if (result) return *std::move(result);
+  fmt::print(stderr, "model_bench: {}\n", result.error().message);
+  std::exit(exit_code(result.error().kind));
+}
+
+Measured measure(const std::shared_ptr<const ModelCheckpoint>& checkpoint, const Options& options,
+                 int threads, BackendFactory& factory, const HugeBuffer& memory) {
+  RunConfig config = options.config;
+  config.threads = threads;
+  const std::shared_ptr<Backend> backend = value_or_exit(factory.open(checkpoint, config));
+  const auto engine = value_or_exit(
+      BatchEngine::create(backend, config, {}, TapLevel::logits, options.prefill + options.decode));
+  const auto prompt = prompt_of(options.prefill, checkpoint->description().vocabulary);
+  ThreadPool pool(threads);
+  std::vector<double> prefill, decode, read, flops;
+  for (int round = -1; round < options.rounds; ++round) {  // the first only warms up
+    const double before = now_seconds();
+    value_or_exit(engine->prefill(prompt, {}));
+    const double middle = now_seconds();
+    for (std::int64_t i = 0; i < options.decode; ++i) {
+      value_or_exit(engine->decode(prompt[static_cast<std::size_t>(i)], {}));
+    }
+    const double after = now_seconds();
+    if (round < 0) continue;
+    prefill.push_back(static_cast<double>(options.prefill) / (middle - before));
+    decode.push_back(static_cast<double>(options.decode) / (after - middle));
+    read.push_back(memory_read_rate(memory, pool));
+    flops.push_back(fma_rate(pool));
+  }
+  if (threads == options.threads.front()) fmt::print("{}\n", backend->storage_note());
+  return {median(prefill), median(decode), median(read), median(flops)};
+}
+
+void run(const Options& options) {
+  const auto checkpoint = value_or_exit(ModelCheckpoint::open(options.folder));
+  BackendFactory factory;
+  factory.host().set_storage(options.storage);
+  const HugeBuffer memory(std::size_t{512} << 20U);
+  std::ofstream csv;
+  if (!options.csv.empty()) csv.open(options.csv);
+  if (csv) csv << "threads,prefill_tokens_per_s,share_of_fma,decode_tokens_per_s,share_of_read\n";
+  const double bytes = bytes_per_token(*checkpoint);
+  const double operations = operations_per_prefill(*checkpoint, options.prefill);
+  fmt::print("{:>7} {:>12} {:>10} {:>8} {:>12} {:>8} {:>10} {:>8}\n", "threads", "prefill t/s",
+             "GFLOP/s", "of peak", "decode t/s", "GB/s", "read GB/s", "of read");
+  for (const int threads : options.threads) {
+    const Measured m = measure(checkpoint, options, threads, factory, memory);
+    const double flops = operations * m.prefill_tokens_per_s / static_cast<double>(options.prefill);
+    const double rate = bytes * m.decode_tokens_per_s;
+    fmt::print("{:>7} {:>12.1f} {:>10.1f} {:>7.1f}% {:>12.2f} {:>8.1f} {:>10.1f} {:>7.1f}%\n",
+               threads, m.prefill_tokens_per_s, flops * 1e-9, 100 * flops / m.flops_per_s,
+               m.decode_tokens_per_s, rate * 1e-9, m.read_bytes_per_s * 1e-9,
+               100 * rate / m.read_bytes_per_s);
+    if (csv) {
+      csv << fmt::format("{},{},{},{},{}\n", threads, m.prefill_tokens_per_s, flops / m.flops_per_s,
+                         m.decode_tokens_per_s, rate / m.read_bytes_per_s);
+    }
+  }
+}
+
+[[noreturn]] void usage() {
+  fmt::print(stderr,
+             "model_bench make FOLDER [0.5B|15M]\n"
+             "model_bench run FOLDER [--threads 1,2] [--prefill N] [--decode N] [--rounds N]\n"
+             "            [--storage copied|mapped] [--set KNOB=VALUE]... [--csv FILE] "
+             "[--cpu-clock]\n");
+  std::exit(2);
+}
+
+std::int64_t number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < 1) usage();
+  return value;
+}
+
+std::vector<int> number_list(const std::string& text) {
+  std::vector<int> values;
+  std::size_t begin = 0;
+  while (begin <= text.size()) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    values.push_back(static_cast<int>(number(text.substr(begin, end - begin))));
+    begin = end + 1;
+  }
+  return values;
+}
+
+Options parse(const std::vector<std::string>& arguments) {
+  Options options;
+  options.folder = arguments[1];
+  for (std::size_t i = 2; i < arguments.size(); ++i) {
+    if (arguments[i] == "--cpu-clock") {
+      use_cpu_clock();
+      continue;
+    }
+    if (i + 1 == arguments.size()) usage();
+    const std::string& flag = arguments[i];
+    const std::string& value = arguments[++i];
+    if (flag == "--threads") {
+      options.threads = number_list(value);
+    } else if (flag == "--prefill") {
+      options.prefill = number(value);
+    } else if (flag == "--decode") {
+      options.decode = number(value);
+    } else if (flag == "--rounds") {
+      options.rounds = static_cast<int>(number(value));
+    } else if (flag == "--storage") {
+      options.storage = value == "mapped" ? WeightStorage::mapped : WeightStorage::copied;
+    } else if (flag == "--csv") {
+      options.csv = value;
+    } else if (flag == "--set") {
+      if (auto set = set_knob_assignment(options.config, value); !set) {
+        fmt::print(stderr, "model_bench: {}\n", set.error().message);
+        std::exit(2);
+      }
+    } else {
+      usage();
+    }
+  }
+  return options;
+}
+
+}  // namespace
+}  // namespace driftscope::bench
+
+int main(int argc, char** argv) {
+  using namespace driftscope::bench;
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  if (arguments.size() < 2) usage();
+  if (arguments[0] == "make") {
+    const bool small = arguments.size() > 2 && arguments[2] == "15M";
+    const auto done = write_synthetic_checkpoint(arguments[1], small ? kSmall : kHalfBillion);
+    if (done) return 0;
+    fmt::print(stderr, "model_bench: {}\n", done.error().message);
+    return driftscope::exit_code(done.error().kind);
+  }
+  if (arguments[0] != "run") usage();
+  run(parse(arguments));
+  return 0;
+}
