@@ -38,7 +38,7 @@ TEST(Bpe, MergesOfMerges) {
 
 TEST(Bpe, MergesAsPairsMayHoldSpaces) {
   auto document = bpe_json({"a", " ", "a "}, {});
-  document["model"]["merges"] = {{"a", " "}};
+  document["model"]["merges"] = nlohmann::json::array({nlohmann::json::array({"a", " "})});
   EXPECT_THAT(ids_of(*must_open(document), "a a"), ElementsAre(2, 0));
 }
 
@@ -128,11 +128,8 @@ TEST(Bpe, AgreesWithTheDefinitionOnRandomVocabularies) {
     for (int length : {1, 2, 3, 5, 17, 200}) {
       std::string word;
       for (int i = 0; i < length; ++i) {
-        word.push_back(static_cast<char>('a' + static_cast<int>(random()) % letters));
+        word.push_back(static_cast<char>('a' + random() % static_cast<unsigned>(letters)));
       }
-      for (char& c : word)
-        c = static_cast<char>('a' +
-                              (static_cast<unsigned char>(c) % static_cast<unsigned>(letters)));
       std::vector<WordToken> found;
       model.encode_word(word, found);
       std::vector<int> ids;
