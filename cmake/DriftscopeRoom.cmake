@@ -52,6 +52,7 @@ function(driftscope_tests name)
     return()
   endif()
   add_executable(${name} ${sources})
+  driftscope_isa_flags("${sources}")
   target_link_libraries(${name} PRIVATE driftscope_flags ${TESTS_DEPENDS} GTest::gmock
     GTest::gtest_main)
   target_compile_definitions(${name} PRIVATE

@@ -2,6 +2,7 @@
 #if defined(__AVX512F__)
 // GCC 12 takes _mm512_undefined_ps() in its own header for a mistake (its bug 105593).
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
 
 #include <cstdint>
