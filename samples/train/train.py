@@ -17,6 +17,8 @@ import sys
 import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "2")  # read when torch is imported
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # spinning collapses on a busy machine
+os.environ.setdefault("GOMP_SPINCOUNT", "0")
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import torch  # noqa: E402
@@ -27,9 +29,9 @@ import corpus  # noqa: E402
 from model import CONFIG, Llama, greedy  # noqa: E402
 
 SEED = 20240229
-STEPS = 7000
+STEPS = 3750
 WARM_UP = 200
-COOL_DOWN = 3500          # the last steps: half a cosine from PEAK_RATE to LAST_RATE
+COOL_DOWN = 2000          # the last steps: half a cosine from PEAK_RATE to LAST_RATE
 PEAK_RATE, LAST_RATE = 2e-3, 1e-4
 BATCH = 8
 CONTEXT = CONFIG["max_position_embeddings"]
