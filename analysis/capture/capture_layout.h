@@ -29,6 +29,9 @@ inline constexpr std::int64_t kMaximumChunk = std::int64_t{1} << 27;  // bytes
 inline constexpr std::int64_t kStateLength = 16;  // bytes of the attribute `state`
 inline constexpr std::int64_t kStopLength = 64;   // bytes of the attribute `stop`
 
+// On datasets that do not grow by rows: the CRC-32C of all their bytes.
+inline constexpr std::string_view kCheckAttribute = "crc32c";
+
 // Columns of the dataset crc32c: 0 covers the small columns of the step, 1 the logits, 2 … the
 // taps.
 inline constexpr std::int64_t kCrcStepColumn = 0;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/capture/capture.h"
+#include "analysis/capture/comparison_columns.h"
 #include "analysis/capture/json_text.h"
 #include "analysis/capture/lane_reader.h"
 
@@ -196,6 +197,9 @@ Result<std::int64_t> Hdf5CaptureReader::verify() const {
   return guard(m_file.place(), [&] {
     std::int64_t rows = 0;
     for (const auto& lane : m_lanes) rows += lane->verify();
+    static_cast<void>(m_file.read_int32("/token"));
+    // Columns of a capture that was not closed count for nothing.
+    if (m_state != TraceState::partial) static_cast<void>(verify_comparison_columns(m_file));
     return rows;
   });
 }

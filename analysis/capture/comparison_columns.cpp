@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/capture/comparison_columns.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <string>
+
+#include "analysis/capture/capture_layout.h"
+#include "analysis/capture/crc32c.h"
 
 namespace driftscope {
 namespace {
@@ -46,6 +50,7 @@ void create_column(const Place& place, hid_t group, const std::string& name, hid
       checked(H5Dopen2(group, name.c_str(), H5P_DEFAULT), place, "H5Dopen2", name));
   hdf5::write_text_attribute(place, column.id(), "units", units);
   hdf5::write_text_attribute(place, column.id(), "long_name", long_name);
+  hdf5::write_int_attribute(place, column.id(), std::string(layout::kCheckAttribute), 0);
   column.close(place, "H5Dclose", name);
 }
 
@@ -58,6 +63,37 @@ void write_column(const Place& place, hid_t group, const std::string& name, hid_
   Table table = Table::open(place, group, name, shape_of(type));
   table.append(values.data(), static_cast<std::int64_t>(values.size()));
   table.close();
+  hdf5::Dataset column(
+      checked(H5Dopen2(group, name.c_str(), H5P_DEFAULT), place, "H5Dopen2", name));
+  hdf5::rewrite_int_attribute(place, column.id(), std::string(layout::kCheckAttribute),
+                              crc32c_of(std::span<const T>(values)));
+  column.close(place, "H5Dclose", name);
+}
+
+template <class T>
+std::int64_t verify_column(const hdf5::SafeFile& file, const std::string& name, hid_t type) {
+  const std::string path = "/comparison/" + name;
+  if (!file.exists(path)) return 0;  // a metric that the writing version did not know
+  const hdf5::Rows rows(file, path, {.type = type, .width = 0, .filters = false});
+  const hdf5::Dataset column = file.open_dataset(path);
+  const std::int64_t stored =
+      hdf5::read_int_attribute(file.place(), column.id(), std::string(layout::kCheckAttribute));
+  constexpr std::int64_t kSlice = 4096;
+  std::vector<T> values(kSlice);
+  std::uint32_t computed = 0;
+  for (std::int64_t first = 0; first < rows.count(); first += kSlice) {
+    if (first > file.size())
+      hdf5::throw_rule(file.place(), path, "more rows than the file can hold");
+    const std::int64_t count = std::min(kSlice, rows.count() - first);
+    rows.read(first, count, values.data());
+    computed =
+        crc32c_of(std::span<const T>(values).first(static_cast<std::size_t>(count)), computed);
+  }
+  // A killed writer may have come as far as the rows.
+  if (stored != std::int64_t{computed}) {
+    hdf5::throw_rule(file.place(), path, "fails its check value; the file is damaged");
+  }
+  return 1;
 }
 
 }  // namespace
@@ -98,6 +134,17 @@ void write_comparison_columns(const Place& place, hid_t file, const Comparison& 
                                column.value);
   }
   group.close(place, "H5Gclose", "/comparison");
+}
+
+std::int64_t verify_comparison_columns(const hdf5::SafeFile& file) {
+  std::int64_t columns = verify_column<std::int64_t>(file, "step", H5T_STD_I64LE);
+  for (const MetricSpec& metric : metric_registry()) {
+    columns += verify_column<double>(file, std::string(metric.id), H5T_IEEE_F64LE);
+  }
+  for (const TokenColumn& column : kTokenColumns) {
+    columns += verify_column<std::int32_t>(file, column.name, H5T_STD_I32LE);
+  }
+  return columns;
 }
 
 }  // namespace driftscope

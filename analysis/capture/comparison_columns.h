@@ -3,6 +3,7 @@
 // it.
 #pragma once
 
+#include "analysis/capture/hdf5_read.h"
 #include "analysis/capture/hdf5_write.h"
 #include "analysis/compare/comparison.h"
 
@@ -12,5 +13,7 @@ namespace driftscope {
 void create_comparison_columns(const hdf5::Place& place, hid_t file);
 // Fills them from the steps of `comparison`. Throws hdf5::Hdf5Failure.
 void write_comparison_columns(const hdf5::Place& place, hid_t file, const Comparison& comparison);
+// Checks the columns that a closed capture holds; returns how many. Throws hdf5::Hdf5Failure.
+[[nodiscard]] std::int64_t verify_comparison_columns(const hdf5::SafeFile& file);
 
 }  // namespace driftscope

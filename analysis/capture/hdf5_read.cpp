@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "analysis/capture/capture_layout.h"
+#include "analysis/capture/crc32c.h"
 
 namespace driftscope::hdf5 {
 namespace {
@@ -180,6 +181,28 @@ Dataset SafeFile::open_dataset(const std::string& path) const {
   return dataset;
 }
 
+// The library reads zeros where a file ends too early.
+void SafeFile::check_storage(const Dataset& dataset, const std::string& path,
+                             std::uint64_t bytes) const {
+  const PropertyList creation = creation_properties(m_place, dataset, path);
+  if (H5Pget_layout(creation.id()) != H5D_CONTIGUOUS) throw_rule(m_place, path, "not contiguous");
+  if (bytes == 0) return;
+  const auto end = static_cast<std::uint64_t>(size());
+  const haddr_t offset = H5Dget_offset(dataset.id());
+  if (bytes > end || offset > end - bytes) {
+    throw_rule(m_place, path, fmt::format("its {} bytes reach beyond the end of the file", bytes));
+  }
+}
+
+void SafeFile::check_value(const Dataset& dataset, const std::string& path, const void* bytes,
+                           std::size_t size) const {
+  const std::int64_t stored =
+      read_int_attribute(m_place, dataset.id(), std::string(layout::kCheckAttribute));
+  if (stored != std::int64_t{crc32c(bytes, size)}) {
+    throw_rule(m_place, path, "fails its check value; the file is damaged");
+  }
+}
+
 std::string SafeFile::read_text(const std::string& path) const {
   const Dataset dataset = open_dataset(path);
   const Datatype type(checked(H5Dget_type(dataset.id()), m_place, "H5Dget_type", path));
@@ -189,9 +212,11 @@ std::string SafeFile::read_text(const std::string& path) const {
   if (H5Sget_simple_extent_type(space.id()) != H5S_SCALAR) {
     throw_rule(m_place, path, "not a single text");
   }
+  check_storage(dataset, path, static_cast<std::uint64_t>(length));
   std::string text(static_cast<std::size_t>(length), '\0');
   checked(H5Dread(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()), m_place,
           "H5Dread", path);
+  check_value(dataset, path, text.data(), text.size());
   text.resize(text.find_last_not_of('\0') + 1);
   return text;
 }
@@ -202,20 +227,14 @@ std::int64_t SafeFile::count(const std::string& path, hid_t type) const {
   if (!same_type(m_place, stored.id(), type, path)) {
     throw_rule(m_place, path, "not of the element type that FORMAT.md prescribes");
   }
-  const PropertyList creation = creation_properties(m_place, dataset, path);
   const Dataspace space(checked(H5Dget_space(dataset.id()), m_place, "H5Dget_space", path));
-  if (H5Pget_layout(creation.id()) != H5D_CONTIGUOUS ||
-      H5Sget_simple_extent_ndims(space.id()) != 1) {
-    throw_rule(m_place, path, "not a contiguous vector");
-  }
+  if (H5Sget_simple_extent_ndims(space.id()) != 1) throw_rule(m_place, path, "not a vector");
   const auto elements = static_cast<std::uint64_t>(checked(
       H5Sget_simple_extent_npoints(space.id()), m_place, "H5Sget_simple_extent_npoints", path));
-  const auto bytes = static_cast<std::uint64_t>(size());
-  const haddr_t offset = elements == 0 ? 0 : H5Dget_offset(dataset.id());
-  if (elements > bytes / H5Tget_size(type) || offset > bytes - elements * H5Tget_size(type)) {
-    throw_rule(m_place, path,
-               fmt::format("{} elements reach beyond the end of the file", elements));
+  if (elements > static_cast<std::uint64_t>(size())) {
+    throw_rule(m_place, path, fmt::format("{} elements do not fit into the file", elements));
   }
+  check_storage(dataset, path, elements * H5Tget_size(type));
   return static_cast<std::int64_t>(elements);
 }
 
@@ -227,6 +246,10 @@ T SafeFile::read_vector(const std::string& path, hid_t type) const {
   const Dataset dataset = open_dataset(path);
   checked(H5Dread(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), m_place,
           "H5Dread", path);
+  // The number of steps changes while a writer works; it is checked against the rows instead.
+  if (!path.ends_with("/steps_complete")) {
+    check_value(dataset, path, values.data(), values.size() * sizeof(typename T::value_type));
+  }
   return values;
 }
 

@@ -3,6 +3,7 @@
 // checked before memory is taken or data is read. All functions throw Hdf5Failure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -28,6 +29,7 @@ class SafeFile {
   // Refuses virtual and external storage.
   [[nodiscard]] Dataset open_dataset(const std::string& path) const;
 
+  // These check the value in the attribute layout::kCheckAttribute.
   // A scalar fixed-length string dataset, at most layout::kMaximumText bytes.
   [[nodiscard]] std::string read_text(const std::string& path) const;
   // A one-dimensional contiguous dataset of exactly this type; at most the bytes of the file.
@@ -38,6 +40,9 @@ class SafeFile {
 
  private:
   [[nodiscard]] Object open_object(const std::string& path, H5O_type_t type) const;
+  void check_storage(const Dataset& dataset, const std::string& path, std::uint64_t bytes) const;
+  void check_value(const Dataset& dataset, const std::string& path, const void* bytes,
+                   std::size_t size) const;
   template <class T>
   [[nodiscard]] T read_vector(const std::string& path, hid_t type) const;
   Place m_place;
@@ -66,7 +71,6 @@ class Rows {
  public:
   Rows(const SafeFile& file, std::string path, const RowsRule& rule);
   [[nodiscard]] std::int64_t count() const { return m_count; }
-  [[nodiscard]] bool filtered() const { return m_filtered; }
   [[nodiscard]] std::int64_t storage_bytes() const;
   // Rows [first, first + count) into `target` [count, width].
   void read(std::int64_t first, std::int64_t count, void* target) const;
@@ -74,14 +78,22 @@ class Rows {
   void read_column(std::int64_t first, std::int64_t count, std::int64_t column, void* target) const;
 
  private:
+  void check_shape(const PropertyList& creation);
   void read_block(std::int64_t first, std::int64_t count, std::int64_t column, std::int64_t width,
                   void* target) const;
+  void read_filtered(std::int64_t first, std::int64_t count, std::int64_t column,
+                     std::int64_t width, void* target) const;
+  [[nodiscard]] const std::vector<std::byte>& chunk_at(std::int64_t first_row) const;
+
   Place m_place;
   std::string m_path;
   RowsRule m_rule;
   Dataset m_dataset;
   std::int64_t m_count = 0;
-  bool m_filtered = false;
+  std::int64_t m_chunk_rows = 1;
+  std::vector<H5Z_filter_t> m_filters;     // in the order of writing
+  mutable std::int64_t m_cached_row = -1;  // first row of the chunk in m_cached
+  mutable std::vector<std::byte> m_cached;
 };
 
 }  // namespace driftscope::hdf5

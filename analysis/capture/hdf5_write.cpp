@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/capture/capture_layout.h"
+#include "analysis/capture/crc32c.h"
+
 namespace driftscope::hdf5 {
 namespace {
 
@@ -31,6 +34,10 @@ void write_attribute(const Place& place, hid_t object, const std::string& name, 
               "H5Acreate2", name));
   checked(H5Awrite(attribute.id(), type, value), place, "H5Awrite", name);
   attribute.close(place, "H5Aclose", name);
+}
+
+void write_check_value(const Place& place, hid_t object, std::uint32_t value) {
+  write_int_attribute(place, object, std::string(layout::kCheckAttribute), value);
 }
 
 Attribute open_attribute(const Place& place, hid_t object, const std::string& name) {
@@ -85,6 +92,7 @@ void write_text(const Place& place, hid_t parent, const std::string& path, std::
   const std::string bytes = padded(text, static_cast<std::int64_t>(text.size()));
   checked(H5Dwrite(dataset.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()), place,
           "H5Dwrite", path);
+  write_check_value(place, dataset.id(), crc32c(bytes.data(), bytes.size()));
   dataset.close(place, "H5Dclose", path);
 }
 
@@ -100,6 +108,8 @@ void write_vector(const Place& place, hid_t parent, const std::string& path, hid
     checked(H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values), place, "H5Dwrite",
             path);
   }
+  const std::size_t bytes = static_cast<std::size_t>(count) * H5Tget_size(type);
+  write_check_value(place, dataset.id(), crc32c(values, bytes));
   dataset.close(place, "H5Dclose", path);
 }
 

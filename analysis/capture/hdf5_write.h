@@ -22,6 +22,7 @@ void write_int_attribute(const Place& place, hid_t object, const std::string& na
                          std::int64_t value);
 void rewrite_int_attribute(const Place& place, hid_t object, const std::string& name,
                            std::int64_t value);
+// Texts and vectors get their check value as the attribute layout::kCheckAttribute.
 void write_text(const Place& place, hid_t parent, const std::string& path, std::string_view text);
 // One dimension, contiguous. `type` is both the type in the file and in memory.
 void write_vector(const Place& place, hid_t parent, const std::string& path, hid_t type,

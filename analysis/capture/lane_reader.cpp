@@ -77,6 +77,7 @@ void LaneReader::read_attributes() {
   const auto state = state_from_name(hdf5::read_text_attribute(place, group.id(), "state"));
   if (!state) throw_rule(place, m_path + ": attribute state", "none of the states of FORMAT.md");
   m_info.state = *state;
+  m_finished_steps = hdf5::read_int_attribute(place, group.id(), "steps_complete");
 }
 
 void LaneReader::read_columns() {
@@ -254,6 +255,12 @@ std::int64_t LaneReader::verify() const {
     throw_rule(m_file.place(), m_path,
                fmt::format("{} steps are complete by its own account, {} are there",
                            m_claimed_steps, m_info.steps_complete));
+  }
+  // The attribute is written once, when the lane ends.
+  if (m_info.state != TraceState::partial && m_finished_steps != m_claimed_steps) {
+    throw_rule(m_file.place(), m_path,
+               fmt::format("steps_complete says {} as an attribute and {} as a dataset",
+                           m_finished_steps, m_claimed_steps));
   }
   std::int64_t checked_rows = static_cast<std::int64_t>(cells().size());
   for (std::int64_t step = 0; step < m_info.steps_complete; ++step) {

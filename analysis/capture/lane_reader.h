@@ -48,7 +48,8 @@ class LaneReader {
   CaptureLaneInfo m_info;
   std::int64_t m_vocabulary = 0;
   std::int64_t m_top_k = 0;
-  std::int64_t m_claimed_steps = 0;  // what steps_complete says
+  std::int64_t m_claimed_steps = 0;   // what the dataset steps_complete says
+  std::int64_t m_finished_steps = 0;  // what the attribute of that name says
   std::vector<TapSpec> m_taps;
   mutable std::optional<std::vector<layout::StepCells>> m_cells;
   mutable std::optional<hdf5::Rows> m_crc, m_logits, m_top_ids, m_top_values;
