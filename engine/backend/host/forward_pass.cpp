@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cmath>
 
+#include "engine/backend/host/attention_setup.h"
 #include "engine/backend/host/host_kv_cache.h"
 #include "kernels/activation/activation.h"
 #include "kernels/matmul/matmul.h"
@@ -43,38 +43,6 @@ Dtype table_dtype(RopeTableDtype dtype) {
   return Dtype::f32;
 }
 
-AttentionKind attention_kind(AttentionMode mode) {
-  switch (mode) {
-    case AttentionMode::eager:
-      return AttentionKind::eager;
-    case AttentionMode::flash:
-      return AttentionKind::flash;
-    case AttentionMode::split_kv_count:
-      return AttentionKind::split_kv_count;
-    case AttentionMode::split_kv_size:
-      return AttentionKind::split_kv_size;
-  }
-  return AttentionKind::flash;
-}
-
-std::string attention_text(const RunConfig& config) {
-  switch (config.attention) {
-    case AttentionMode::eager:
-      return fmt::format("attention: eager lanes={}", config.attention_lanes);
-    case AttentionMode::flash:
-      return fmt::format("attention: flash tile={} lanes={}", config.attention_tile,
-                         config.attention_lanes);
-    case AttentionMode::split_kv_count:
-      return fmt::format("attention: split_kv_count splits={} lanes={} {}", config.attention_splits,
-                         config.attention_lanes, name_of(config.attention_combine));
-    case AttentionMode::split_kv_size:
-      return fmt::format("attention: split_kv_size size={} lanes={} {}",
-                         config.attention_split_size, config.attention_lanes,
-                         name_of(config.attention_combine));
-  }
-  return {};
-}
-
 }  // namespace
 
 ForwardPass::ForwardPass(const HostWeights& weights, const RunConfig& config, Isa isa,
@@ -86,7 +54,7 @@ ForwardPass::ForwardPass(const HostWeights& weights, const RunConfig& config, Is
       m_isa(isa),
       m_parallel(parallel),
       m_taps(m_model),
-      m_attention_note(attention_text(config)),
+      m_attention_note(attention_note(config)),
       m_norm_note(fmt::format("norm: lanes={} split={}", config.norm_lanes, config.norm_split)) {}
 
 Result<void> ForwardPass::run(const Batch& batch, const std::stop_token& stop) {
@@ -150,6 +118,10 @@ void ForwardPass::grow_buffers() {
   grow(m_gate_up, m_rows, 2 * m_model.intermediate);
   grow(m_activated, m_rows, m_model.intermediate);
   grow(m_result, output_rows(), m_model.hidden);
+}
+
+void ForwardPass::expect_positions(std::int64_t positions) {
+  grow_rope_table(std::min(positions, m_model.max_positions));
 }
 
 // A row of the table depends on its position only, so growing changes no value.
@@ -255,27 +227,6 @@ void ForwardPass::store_keys_and_values(const Batch& batch, std::int64_t index) 
   }
 }
 
-AttentionArguments ForwardPass::attention_arguments() const {
-  const bool split_by_size = m_config.attention == AttentionMode::split_kv_size;
-  return {.sequences = m_sequences,
-          .heads = m_model.heads,
-          .kv_heads = m_model.kv_heads,
-          .head_dim = m_model.head_dim,
-          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(m_model.head_dim))),
-          .window = m_model.sliding_window,
-          .kv_dtype = m_config.kv_dtype,
-          .kind = attention_kind(m_config.attention),
-          .tile = split_by_size ? m_config.attention_split_size : m_config.attention_tile,
-          .splits = static_cast<int>(m_config.attention_splits),
-          .score_plan = {.lanes = m_config.attention_lanes},
-          .sum_plan = {.lanes = m_config.attention_lanes},
-          .split_combine = m_config.attention_combine,
-          .softmax_dtype = m_config.softmax_dtype,
-          .score_dtype = m_rounding.score,
-          .probability_dtype = m_rounding.probability,
-          .output_dtype = m_rounding.attention};
-}
-
 void ForwardPass::attend(const Batch& batch, std::int64_t index) {
   const std::int64_t width = query_width(m_model);
   m_sequences.clear();
@@ -292,7 +243,7 @@ void ForwardPass::attend(const Batch& batch, std::int64_t index) {
                            .y = m_attended.data() + row * width});
     row += count;
   }
-  attention(attention_arguments(), m_isa, m_parallel);
+  attention(attention_arguments(m_config, m_model, m_rounding, m_sequences), m_isa, m_parallel);
   m_taps.record(Operation::kqv_out, index, m_attended.data(), width);
 }
 

@@ -32,6 +32,8 @@ class ForwardPass {
 
   // See Backend::forward(), logits() and taps(). The caches are HostKvCache.
   [[nodiscard]] Result<void> run(const Batch& batch, const std::stop_token& stop);
+  // Sequences will be about this long: makes the rotary table now rather than during a step.
+  void expect_positions(std::int64_t positions);
   [[nodiscard]] std::int64_t output_rows() const {
     return static_cast<std::int64_t>(m_output_rows.size());
   }
@@ -57,7 +59,6 @@ class ForwardPass {
                  std::int64_t width);
   void project(std::string_view operation, const Linear& linear, const float* x, float* y);
   void add_to_residual();
-  [[nodiscard]] AttentionArguments attention_arguments() const;
 
   const HostWeights& m_weights;
   const ModelDescription& m_model;

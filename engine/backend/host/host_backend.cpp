@@ -25,6 +25,7 @@ class HostBackend final : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(
       std::int64_t expected_tokens) override {
+    m_pass.expect_positions(expected_tokens);
     return std::make_unique<HostKvCache>(model().layers, model().kv_heads * model().head_dim,
                                          m_kv_dtype, expected_tokens);
   }
