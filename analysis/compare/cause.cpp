@@ -124,6 +124,21 @@ std::string describe_excess(const Divergence& d) {
                      figure(d.drift_excess), figure(d.usual_drift));
 }
 
+// Coarse types make drift come in bursts: most steps round alike, some do not. Other steps that
+// drift as much do not take the cause away, but a reader must know of them.
+std::string describe_company(const Divergence& d, const RunContext& context) {
+  std::int64_t company = 0;
+  for (const auto& step : context.comparison.steps) {
+    const double drift = metric_value(step->metrics, "centred_rms");
+    company += static_cast<std::int64_t>(step->step != d.step && drift >= 0.5 * d.drift);
+  }
+  if (company == 0 || beyond_bound(d, context)) return "look for a fault, not for rounding";
+  return fmt::format(
+      "{} drift{} at least half as much, so rounding that comes in bursts is possible "
+      "as well as a fault",
+      counted(company, "other step"), company == 1 ? "s" : "");
+}
+
 std::string describe_bound(const Divergence& d, const RunContext& context) {
   if (!context.bound.known) return "no a-priori rounding bound is known for this pair";
   if (context.bound.relative == 0.0) return "no knob differs that could change a bit";
@@ -236,9 +251,8 @@ Explanation explain_drift(const Divergence& d, const RunContext& context) {
   const double gap_ulps = gap == d.margin_a ? d.tie_ulps : d.tie_ulps * (gap / d.margin_a);
   const std::string drift = fmt::format("{}, {}", describe_excess(d), describe_bound(d, context));
   if (in_excess(d, context)) {
-    return {FlipCause::excess_drift,
-            fmt::format("excess drift: {}; margin {}; look for a fault, not for rounding", drift,
-                        figure(gap))};
+    return {FlipCause::excess_drift, fmt::format("excess drift: {}; margin {}; {}", drift,
+                                                 figure(gap), describe_company(d, context))};
   }
   const std::string near = describe_nearness(d, gap, gap_ulps, context);
   if (!near.empty()) return {FlipCause::near_tie, fmt::format("near-tie: {}; {}", near, drift)};

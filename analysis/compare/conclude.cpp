@@ -91,7 +91,7 @@ std::string counted(std::int64_t count, std::string_view thing) {
 
 void conclude(Comparison& comparison, const ExperimentFacts& facts) {
   repeat_facts(comparison, facts);
-  const double usual = percentile_of(metric_column(comparison, "centred_rms"), 0.5);
+  const double usual = usual_drift(metric_column(comparison, "centred_rms"));
   fill_drift_excess(comparison, usual);
   comparison.statistics = all_statistics(comparison);
   const auto positions = static_cast<std::int64_t>(

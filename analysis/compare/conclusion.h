@@ -18,7 +18,7 @@ struct RunContext {
   Comparison& comparison;
   const ExperimentFacts& facts;
   RoundingBound bound;
-  double usual_drift = 0.0;        // median centred_rms
+  double usual_drift = 0.0;        // what drift_excess compares with
   std::vector<double> pair_drift;  // one per step
 };
 

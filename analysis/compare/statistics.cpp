@@ -43,6 +43,14 @@ double percentile_of(std::vector<double> values, double fraction) {
   return percentile(values, fraction);
 }
 
+double usual_drift(std::vector<double> centred_rms) {
+  constexpr std::size_t fewest = 3;
+  const double median = percentile_of(centred_rms, 0.5);
+  if (median != 0.0) return median;
+  std::erase_if(centred_rms, [](double drift) { return !(drift > 0.0); });
+  return centred_rms.size() < fewest ? median : percentile_of(std::move(centred_rms), 0.5);
+}
+
 RunStatistic run_statistic(std::string_view metric, std::span<const double> values,
                            std::span<const std::int64_t> steps) {
   RunStatistic statistic;

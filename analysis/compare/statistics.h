@@ -23,4 +23,10 @@ namespace driftscope {
 [[nodiscard]] std::vector<double> metric_column(const Comparison& comparison,
                                                 std::string_view metric);
 
+// What `drift_excess` compares a step's centred_rms with: the median over the steps. Where most
+// steps have no drift at all (coarse activations swallow it now and then) that is 0 and says
+// nothing; then it is the median over the steps that drift, if at least three do. NaN without
+// steps.
+[[nodiscard]] double usual_drift(std::vector<double> centred_rms);
+
 }  // namespace driftscope

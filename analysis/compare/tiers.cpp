@@ -240,6 +240,10 @@ std::string describe_verdict(const Comparison& comparison) {
     text = fmt::format("the logits of {} stay within {}", counted(steps_of(comparison), "step"),
                        describe_limits(comparison.policy));
   }
+  if (comparison.verdict == Tier::token && !comparison.steps.empty()) {
+    text += fmt::format(", while the logits drift by up to {}",
+                        figure(measure_tolerance(comparison).max_abs));
+  }
   text = fmt::format("{}: {}", name_of(comparison.verdict), text);
   if (divergence) text += fmt::format("; the texts part {}", parting);
   const std::string gap = describe_gap(comparison);

@@ -187,6 +187,17 @@ const RunStatistic* find_statistic(const Comparison& comparison, std::string_vie
   return found == comparison.statistics.end() || found->count == 0 ? nullptr : &*found;
 }
 
+std::string describe_rank_flips(const Comparison& comparison, const RunStatistic& flips) {
+  const std::string extent = fmt::format("within the top {} over {}", comparison.policy.top_k,
+                                         counted(flips.count, "step"));
+  const auto chosen = std::count_if(comparison.steps.begin(), comparison.steps.end(),
+                                    [](const auto& step) { return step->flipped; });
+  if (flips.sum == 0.0 && chosen == 0) return fmt::format("none {}", extent);
+  return fmt::format("{} {}, most at step {} ({}); the choice changed at {}",
+                     counted(static_cast<std::int64_t>(flips.sum), "pair"), extent,
+                     flips.argmax_step, flips.maximum, counted(chosen, "step"));
+}
+
 void add_drift(Block& block, const Comparison& comparison) {
   if (const RunStatistic* max_abs = find_statistic(comparison, "max_abs")) {
     block.add("logits",
@@ -194,14 +205,7 @@ void add_drift(Block& block, const Comparison& comparison) {
                           figure(max_abs->p99), figure(max_abs->maximum), max_abs->argmax_step));
   }
   if (const RunStatistic* flips = find_statistic(comparison, "rank_flips")) {
-    const auto chosen = std::count_if(comparison.steps.begin(), comparison.steps.end(),
-                                      [](const auto& step) { return step->flipped; });
-    block.add("rank flips",
-              fmt::format("{} within the top {} over {}, most at step {} ({}); the choice changed "
-                          "at {}",
-                          counted(static_cast<std::int64_t>(flips->sum), "pair"),
-                          comparison.policy.top_k, counted(flips->count, "step"),
-                          flips->argmax_step, flips->maximum, counted(chosen, "step")));
+    block.add("rank flips", describe_rank_flips(comparison, *flips));
   }
 }
 

@@ -83,7 +83,7 @@ constexpr std::array kRows{
         [](const StepFigures& f) { return f.distributions.entropy_b; }},
     Row{{"logit_rms", "logit", "RMS of A's logits", "square root of the mean over i of a_i^2: the scale that drift is relative to", scale, kUndefined},
         [](const StepFigures& f) { return f.differences.logit_rms; }},
-    Row{{"drift_excess", "1", "Drift against the run's usual drift", "centred_rms / median centred_rms of the run's steps; 0 where this step has no drift, infinite where it has some and the median is 0", drift, 0.0, kNeedsRun},
+    Row{{"drift_excess", "1", "Drift against the run's usual drift", "centred_rms / median centred_rms of the run's steps (of those that drift, where most do not and at least three do); 0 where this step has no drift, infinite where it has some and the median is 0", drift, 0.0, kNeedsRun},
         [](const StepFigures&) { return kUndefined; }},
 };
 // clang-format on

@@ -117,6 +117,20 @@ TEST(Cause, ExcessDriftAgainstTheRun) {
                                     {3.96875F, 4.0F, 0.8125F, -0.3125F, -1.3125F, -1.6875F});
   EXPECT_EQ(flip.cause, FlipCause::excess_drift) << flip.reason;
   EXPECT_GT(flip.drift_excess, 4.0);
+  EXPECT_NE(flip.reason.find("look for a fault, not for rounding"), std::string::npos);
+}
+
+TEST(Cause, ExcessDriftThatOtherStepsShareSaysSo) {
+  // Two of twenty earlier steps drift as much: the rule stands, the sentence names them.
+  Script script = bf16_run();
+  for (const std::size_t step : {3U, 8U}) {
+    script.forced[step].logits = {4.0F, 1.0F, 0.8125F, -0.3125F, -1.3125F, -1.6875F};
+  }
+  const Divergence flip = last_flip(script, {4.0F, 3.9375F, 0.5F, 0.0F, -1.0F, -2.0F},
+                                    {3.96875F, 4.0F, 0.8125F, -0.3125F, -1.3125F, -1.6875F});
+  EXPECT_EQ(flip.cause, FlipCause::excess_drift) << flip.reason;
+  EXPECT_NE(flip.reason.find("2 other steps drift at least half as much"), std::string::npos)
+      << flip.reason;
 }
 
 TEST(Cause, ExcessDriftBeyondTheBoundThoughUsualInThisRun) {

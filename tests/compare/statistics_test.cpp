@@ -90,6 +90,14 @@ TEST(DriftExcess, WithoutUsualDriftAnyDriftIsInfinitelyMuch) {
   EXPECT_EQ(metric_column(*script.run(), "drift_excess"), (std::vector<double>{0.0, kInf, 0.0}));
 }
 
+TEST(DriftExcess, WhereMostStepsHaveNoDriftTheOthersAreTheMeasure) {
+  EXPECT_EQ(usual_drift({0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 3.0, 2.0}), 2.0);
+  EXPECT_EQ(usual_drift({0.0, 0.0, 0.0, 1.0, 3.0}), 0.0);  // two are too few to say what is usual
+  EXPECT_EQ(usual_drift({0.0, 1.0, 3.0}), 1.0);
+  EXPECT_EQ(usual_drift({0.0, kNan, 0.0}), 0.0);
+  EXPECT_TRUE(std::isnan(usual_drift({})));
+}
+
 TEST(DriftExcess, SharedStepsAreNeverWrittenTo) {
   test::Script script;
   script.facts = test::facts_of(2, 1);
