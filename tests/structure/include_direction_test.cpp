@@ -27,7 +27,8 @@ const std::vector<Room>& rooms() {
       {"engine/trace", {"kernels/base"}},
       {"engine/config", {"kernels/base", "kernels/plan", "engine/trace"}},
       {"engine/model", {"kernels/base", "kernels/plan"}},
-      {"engine/text", {"kernels/base"}},
+      // A tokenizer is part of a checkpoint: strict JSON, hashing and file checks are shared.
+      {"engine/text", {"kernels/base", "kernels/plan", "engine/model"}},
       {"engine/backend", {"kernels", "engine/trace", "engine/config", "engine/model"}},
       {"engine/exec",
        {"kernels", "engine/trace", "engine/config", "engine/model", "engine/backend"}},
