@@ -14,13 +14,12 @@ export DRIFTSCOPE_GUI=$PWD/build/release/app/gui/driftscope-gui
 mkdir -p out
 
 echo
-echo "One prompt, greedy, twice: alone with one fixed order of every sum (A), and among seven other"
-echo "requests with kernels chosen by batch size, as serving engines do by default (B)."
+echo "One prompt, greedy, the same configuration twice: alone (A), and in a batch with seven other"
+echo "requests (B). Kernels are chosen by the number of rows in flight, as GPU libraries do."
 echo
-"$driftscope" run --model samples/model \
-  --prompt "And it came to pass, when the king heard" \
-  --a bf16-invariant --b vllm-default-like --set-b neighbours=7 \
-  --steps 160 --taps layers --force -o out/demo.h5
+"$driftscope" run --model samples/model --prompt "Blessed are they that" \
+  --a hf-eager-like --b hf-eager-like --set-b neighbours=7 \
+  --steps 96 --taps layers --force -o out/demo.h5
 "$driftscope" export out/demo.h5 --to html -o out/demo.html --force --quiet
 "$driftscope" export out/demo.h5 --to png -o out/demo.png --force --quiet
 echo
