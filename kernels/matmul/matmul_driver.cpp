@@ -170,8 +170,8 @@ void run_direct(const Call& call, Parallel& parallel) {
 
 // Two panels of one block stay in the first-level cache, a block of rows in the second.
 constexpr std::int64_t kBlockTerms = 1024;
-constexpr std::int64_t kTaskOutputs = 40;
-constexpr std::int64_t kBlockTiles = 8;
+constexpr std::int64_t kTaskOutputs = 60;
+constexpr std::int64_t kBlockTiles = 12;
 constexpr std::int64_t kSlabRows = 640;
 constexpr std::int64_t kPartialFloats = std::int64_t{1} << 20U;
 
@@ -214,10 +214,16 @@ void pack_rows(const Call& call, const Slab& slab, std::int64_t panel) {
   }
 }
 
+// Where the sums of a chunk go: [rows of the slab, stride].
+struct Target {
+  float* sums;
+  std::int64_t stride;
+  bool final;  // they are y itself, and no other chunk follows
+};
+
 // One chunk of outputs [n0, n0 + count) for all rows of the slab.
 void gemm_chunk(const Call& call, const Slab& slab, std::int64_t chunk, std::int64_t n0,
-                std::int64_t count, float* packed, float* accumulators, float* out,
-                std::int64_t out_stride) {
+                std::int64_t count, float* packed, float* accumulators, const Target& target) {
   const PanelLayout layout = layout_of(call, chunk);
   const std::int64_t panel_terms = layout.steps * layout.lanes;
   const std::int64_t outputs = call.kernels.tile_outputs;
@@ -240,8 +246,10 @@ void gemm_chunk(const Call& call, const Slab& slab, std::int64_t chunk, std::int
                        .layout = layout,
                        .combine = call.arguments.plan.lane_combine,
                        .accumulators = accumulators,
-                       .out = out + i * out_stride,
-                       .out_stride = out_stride});
+                       .out = target.sums + i * target.stride,
+                       .out_stride = target.stride});
+    // While these outputs are in the first-level cache.
+    if (target.final) finish(call, slab.m0 + i, std::min(rows_step, slab.rows - i), n0, count);
   }
 }
 
@@ -259,10 +267,11 @@ void gemm_block(const Call& call, const Slab& slab, std::int64_t n0, std::int64_
   float* sums = plain ? call.arguments.y + slab.m0 * call.n + n0
                       : sums_scratch.floats(call.arguments.plan.split_k * area);
   for (std::int64_t chunk = 0; chunk < call.chunks; ++chunk) {
-    gemm_chunk(call, slab, chunk, n0, count, packed, accumulators, sums + chunk * area,
-               plain ? call.n : count);
+    gemm_chunk(call, slab, chunk, n0, count, packed, accumulators,
+               {.sums = sums + chunk * area, .stride = plain ? call.n : count, .final = plain});
   }
-  if (!plain) store_chunks(call, sums, slab.m0, slab.rows, n0, count);
+  if (plain) return;
+  store_chunks(call, sums, slab.m0, slab.rows, n0, count);
   finish(call, slab.m0, slab.rows, n0, count);
 }
 
@@ -334,8 +343,9 @@ bool has_fast_path(const ReductionPlan& plan, int vector_width) {
          plan.accumulator == Accumulator::f16;
 }
 
-// Packing pays once a weight, widened and moved, serves this many rows.
-constexpr std::int64_t kGemmRows = 12;
+// Packing pays once a weight, widened and moved, serves this many rows; sooner where long sums make
+// the unpacked rows outgrow the first-level cache.
+std::int64_t least_gemm_rows(std::int64_t k) { return k <= 2048 ? 128 : 48; }
 
 }  // namespace
 
@@ -361,7 +371,7 @@ void run_matmul(const MatmulArguments& arguments, const MatmulKernels& fast,
   if (call.n == 0) return;
   if (!use_fast || call.chunks == 0) {
     run_general(call, parallel);
-  } else if (arguments.m < kGemmRows) {
+  } else if (arguments.m < least_gemm_rows(k)) {
     run_direct(call, parallel);
   } else {
     run_gemm(call, parallel);

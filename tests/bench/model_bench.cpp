@@ -106,7 +106,7 @@ Measured measure(const std::shared_ptr<const ModelCheckpoint>& checkpoint, const
     value_or_exit(engine->prefill(prompt, {}));
     const double middle = now_seconds();
     for (std::int64_t i = 0; i < options.decode; ++i) {
-      value_or_exit(engine->decode(prompt[static_cast<std::size_t>(i)], {}));
+      value_or_exit(engine->decode(prompt[static_cast<std::size_t>(i % options.prefill)], {}));
     }
     const double after = now_seconds();
     if (round < 0) continue;
