@@ -82,6 +82,7 @@ Json experiment_to_json(const ExperimentFacts& facts) {
               {"model_b", json_text::from_bytes(facts.model_b)},
               {"model_sha256_a", json_text::from_bytes(facts.model_sha256_a)},
               {"model_sha256_b", json_text::from_bytes(facts.model_sha256_b)},
+              {"weight_difference", json_text::from_bytes(facts.weight_difference)},
               {"layers", facts.layers},
               {"hidden", facts.hidden},
               {"intermediate", facts.intermediate},
@@ -108,6 +109,7 @@ Result<ExperimentFacts> experiment_from_json(const Json& json, std::string_view 
   fields.bytes("model_b", facts.model_b);
   fields.bytes("model_sha256_a", facts.model_sha256_a);
   fields.bytes("model_sha256_b", facts.model_sha256_b);
+  fields.bytes("weight_difference", facts.weight_difference);
   // The size of the model stands in an object of its own or beside the rest.
   const Json* model = fields.find("model");
   JsonFields sizes(model == nullptr ? json : *model, std::string(where) + ": model");

@@ -24,6 +24,8 @@ struct ExperimentFacts {
   std::string model_a, model_b;                // display names
   std::string model_sha256_a, model_sha256_b;  // combined; empty if unknown
   RunConfig config_a, config_b;
+  // In words, where the weights differ; empty: one checkpoint, or not looked at.
+  std::string weight_difference;
   std::string envelope_a, envelope_b;  // JSON
   std::string command;
   // For a-priori rounding bounds.

@@ -21,6 +21,8 @@ constexpr std::array<std::string_view, 6> kIgnoredFields{"request_id", "created"
 constexpr std::array<std::string_view, 5> kRepeatedKnobs{
     "runtime.knobs", "runtime.backend", "runtime.attention_backend", "runtime.kv_cache_dtype",
     "runtime.threads"};
+// One field however many prompts it holds; it follows from the knob where that differs.
+constexpr std::string_view kNeighbourPrompts = "neighbour_prompt_ids";
 constexpr int kDeepest = 32;
 
 std::string text_of(const Json& value) {
@@ -41,7 +43,7 @@ void flatten(const Json& value, const std::string& path, int depth,
       value.is_object() ||
       (value.is_array() && std::any_of(value.begin(), value.end(),
                                        [](const Json& entry) { return entry.is_structured(); }));
-  if (!holds_parts || depth >= kDeepest) {
+  if (!holds_parts || depth >= kDeepest || path == kNeighbourPrompts) {
     leaves[path] = text_of(value);
     return;
   }
@@ -66,6 +68,7 @@ std::string value_at(const std::map<std::string, std::string>& leaves, const std
 
 // "sampling.seed" repeats the knob "seed".
 bool repeats_knob(const std::string& path, const std::set<std::string>& knobs) {
+  if (path == kNeighbourPrompts) return knobs.contains("neighbours");
   constexpr std::string_view prefix = "sampling.";
   if (!path.starts_with(prefix)) return false;
   return knobs.contains(path.substr(prefix.size()));

@@ -28,8 +28,9 @@ void find_input_differences(const RunContext& context, std::vector<Finding>& fin
       facts.model_sha256_a != facts.model_sha256_b) {
     findings.push_back(make_finding(
         "checkpoints_differ", Severity::warning,
-        fmt::format("The checkpoints differ: sha256 {} and {}", facts.model_sha256_a.substr(0, 12),
-                    facts.model_sha256_b.substr(0, 12)),
+        fmt::format("The checkpoints differ: sha256 {} and {}{}{}",
+                    facts.model_sha256_a.substr(0, 12), facts.model_sha256_b.substr(0, 12),
+                    facts.weight_difference.empty() ? "" : "; ", facts.weight_difference),
         {{"sha256_a", facts.model_sha256_a}, {"sha256_b", facts.model_sha256_b}}));
   }
   if (!same_weight_values(facts.config_a, facts.config_b, facts.stored_dtype)) {

@@ -9,6 +9,7 @@
 
 #include "engine/config/envelope.h"
 #include "engine/config/knob.h"
+#include "engine/model/weight_difference.h"
 
 namespace driftscope::cli {
 namespace {
@@ -58,17 +59,6 @@ EnvelopeFacts envelope_facts(const Side& side, const ExperimentOptions& options,
   facts.command = options.command;
   facts.config = side.config;
   return facts;
-}
-
-std::vector<std::string> vocabulary_pieces(const LoadedModel& model) {
-  std::vector<std::string> pieces;
-  if (!model.tokenizer) return pieces;
-  const auto count = static_cast<std::size_t>(model.checkpoint->description().vocabulary);
-  pieces.reserve(count);
-  for (std::size_t id = 0; id < count; ++id) {
-    pieces.push_back(model.tokenizer->piece(TokenId{static_cast<std::int32_t>(id)}));
-  }
-  return pieces;
 }
 
 // JSON text that survives bytes which are not UTF-8 (a prompt given in another encoding is refused
@@ -132,6 +122,10 @@ ExperimentFacts make_facts(const Side& a, const Side& b, const ExperimentOptions
   facts.model_b = b.model.path;
   facts.model_sha256_a = a.model.sha256;
   facts.model_sha256_b = b.model.sha256;
+  if (a.model.sha256 != b.model.sha256) {
+    facts.weight_difference =
+        describe(weight_difference(*a.model.checkpoint, *b.model.checkpoint), description);
+  }
   facts.config_a = a.config;
   facts.config_b = b.config;
   facts.envelope_a = dump(make_envelope(envelope_facts(a, options, created), environment));
@@ -146,54 +140,6 @@ ExperimentFacts make_facts(const Side& a, const Side& b, const ExperimentOptions
     facts.piece = [tokenizer = a.model.tokenizer](TokenId id) { return tokenizer->piece(id); };
   }
   return facts;
-}
-
-CaptureHeader make_header(const Side& a, const Side& b, const ExperimentOptions& options,
-                          const std::string& created, const ExperimentFacts& facts,
-                          const std::vector<Lane>& lanes) {
-  CaptureHeader header;
-  header.created = created;
-  const ModelDescription& description = a.model.checkpoint->description();
-  nlohmann::ordered_json envelope{
-      {"command", options.command},
-      {"created", created},
-      {"planned_steps", options.steps},
-      {"prompt_text_known", a.prompt.text_known},
-      {"model_a", a.model.path},
-      {"model_b", b.model.path},
-      {"model_sha256_a", a.model.sha256},
-      {"model_sha256_b", b.model.sha256},
-      {"model",
-       {{"type", description.model_type},
-        {"layers", description.layers},
-        {"hidden", description.hidden},
-        {"intermediate", description.intermediate},
-        {"heads", description.heads},
-        {"kv_heads", description.kv_heads},
-        {"head_dim", description.head_dim},
-        {"vocabulary", description.vocabulary},
-        {"stored_dtype", std::string(dtype_name(description.stored_dtype))},
-        {"parameters", description.parameters()}}}};
-  header.envelope_json = dump(envelope);
-  header.prompt_a = a.prompt.ids;
-  header.prompt_b = b.prompt.ids;
-  header.prompt_text = a.prompt.text;
-  header.vocabulary = description.vocabulary;
-  header.pieces = vocabulary_pieces(a.model);
-  header.taps = facts.taps;
-  for (const Lane lane : lanes) {
-    const bool from_b = lane == Lane::b || lane == Lane::b_forced;
-    const Side& side = from_b ? b : a;
-    header.lanes.push_back(
-        {.lane = lane,
-         .steps = options.steps,
-         .config_json = dump(config_to_json(side.config)),
-         .envelope_json = from_b ? facts.envelope_b : facts.envelope_a,
-         .model_sha256 = side.model.sha256,
-         .tokenizer_sha256 = side.model.tokenizer ? side.model.tokenizer->sha256() : std::string(),
-         .chat_template_sha256 = side.model.chat_template_sha256});
-  }
-  return header;
 }
 
 std::string quote_command(const std::vector<std::string>& arguments) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "analysis/capture/capture.h"
 #include "analysis/compare/comparison_builder.h"
 #include "app/cli/command.h"
 #include "engine/config/run_config.h"
@@ -81,11 +80,6 @@ struct ExperimentOptions {
 [[nodiscard]] ExperimentFacts make_facts(const Side& a, const Side& b,
                                          const ExperimentOptions& options,
                                          const std::string& created);
-[[nodiscard]] CaptureHeader make_header(const Side& a, const Side& b,
-                                        const ExperimentOptions& options,
-                                        const std::string& created, const ExperimentFacts& facts,
-                                        const std::vector<Lane>& lanes);
-
 // The command as a shell would take it back.
 [[nodiscard]] std::string quote_command(const std::vector<std::string>& arguments);
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analysis/capture/capture.h"
+#include "analysis/capture/experiment_json.h"
 #include "analysis/compare/comparison_builder.h"
 #include "analysis/compare/verdict_block.h"
 #include "analysis/report/documents.h"
@@ -178,7 +179,7 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
   std::vector<Lane> lanes{Lane::a, Lane::b, Lane::b_forced};
   if (experiment.control) lanes.push_back(Lane::control);
   facts.lanes = lanes;
-  const auto header = make_header(sides->a, sides->b, experiment, created, facts, lanes);
+  const auto header = capture_header(facts, created, lanes);
   auto writer = CaptureWriter::create(options.output, header, *capture);
   if (!writer) return tl::unexpected(writer.error());
 

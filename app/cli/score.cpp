@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analysis/capture/capture.h"
+#include "analysis/capture/experiment_json.h"
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
 #include "app/cli/interrupt.h"
@@ -82,8 +83,8 @@ Result<ScoreSink> open_sink(const ScoreOptions& options, const Side& side, TapLe
       .steps = rows, .taps = taps, .command = command, .control = false};
   const auto created = utc_now();
   const auto facts = make_facts(side, side, experiment, created);
-  auto writer = CaptureWriter::create(
-      options.output, make_header(side, side, experiment, created, facts, {Lane::a}), {});
+  auto writer =
+      CaptureWriter::create(options.output, capture_header(facts, created, {Lane::a}), {});
   if (!writer) return tl::unexpected(writer.error());
   sink.capture = std::move(*writer);
   return sink;
