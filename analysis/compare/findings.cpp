@@ -130,13 +130,13 @@ void find_interruption(const RunContext& context, std::vector<Finding>& findings
 
 using Finder = void (*)(const RunContext&, std::vector<Finding>&);
 // In the order in which they are told.
-constexpr std::array<Finder, 13> kFinders{find_input_differences, find_control,
+constexpr std::array<Finder, 14> kFinders{find_input_differences, find_control,
                                           find_unhealthy_rows,    find_identity,
                                           find_divergence,        find_flip,
                                           find_flip_count,        find_drift_without_flip,
                                           find_largest_drift,     find_first_tap_drift,
-                                          find_tap_jump,          find_early_ends,
-                                          find_interruption};
+                                          find_tap_jump,          find_plan_difference,
+                                          find_early_ends,        find_interruption};
 
 }  // namespace
 

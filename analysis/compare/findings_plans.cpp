@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which order of summation each side used: what batch composition changed.
+#include <fmt/format.h>
+
+#include "analysis/compare/findings.h"
+#include "kernels/plan/plan_policy.h"
+
+namespace driftscope {
+
+namespace {
+
+// What decides the plan of the feed-forward's down projection while tokens are decoded one by one.
+// The same function of the same configuration that the engine asks.
+struct DecodePlan {
+  std::int64_t rows = 0;  // in flight
+  ReductionPlan plan;
+};
+
+DecodePlan decode_plan(const RunConfig& config, const ExperimentFacts& facts) {
+  const std::int64_t rows = 1 + config.neighbours;
+  return {.rows = rows,
+          .plan = matmul_plan(config.matmul_policy, config.matmul_plan, rows, facts.hidden,
+                              facts.intermediate)};
+}
+
+std::string describe_change(const ReductionPlan& a, const ReductionPlan& b) {
+  std::string text;
+  const auto add = [&](std::string_view name, auto value_a, auto value_b) {
+    if (value_a == value_b) return;
+    text += fmt::format("{}{} from {} to {}", text.empty() ? "" : ", ", name, value_a, value_b);
+  };
+  add("split-K", a.split_k, b.split_k);
+  add("lanes", a.lanes, b.lanes);
+  add("lane combine", name_of(a.lane_combine), name_of(b.lane_combine));
+  add("split combine", name_of(a.split_combine), name_of(b.split_combine));
+  add("accumulator", name_of(a.accumulator), name_of(b.accumulator));
+  add("arrival seed", a.arrival_seed, b.arrival_seed);
+  return text;
+}
+
+}  // namespace
+
+void find_plan_difference(const RunContext& context, std::vector<Finding>& findings) {
+  const ExperimentFacts& facts = context.facts;
+  if (facts.hidden <= 0 || facts.intermediate <= 0) return;
+  for (const RunConfig* config : {&facts.config_a, &facts.config_b}) {
+    if (config->matmul_policy == PlanPolicy::vendor || config->scoring != Scoring::decode) return;
+  }
+  const DecodePlan a = decode_plan(facts.config_a, facts);
+  const DecodePlan b = decode_plan(facts.config_b, facts);
+  const std::string change = describe_change(a.plan, b.plan);
+  if (change.empty()) return;
+  findings.push_back(make_finding(
+      "plans_differ", Severity::info,
+      fmt::format(
+          "The order of sums differs: decoding with {} in flight (A) and {} (B) changes the "
+          "down projection ({} outputs of {} terms): {}",
+          counted(a.rows, "row"), b.rows, facts.hidden, facts.intermediate, change),
+      {{"rows_a", a.rows},
+       {"rows_b", b.rows},
+       {"plan_a", to_string(a.plan)},
+       {"plan_b", to_string(b.plan)}}));
+}
+
+}  // namespace driftscope
