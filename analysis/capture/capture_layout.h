@@ -20,6 +20,7 @@ inline constexpr std::string_view kFormatName = "driftscope-capture";
 // Limits that the reader imposes before it allocates; the writer refuses to go beyond them.
 inline constexpr std::int64_t kMaximumVocabulary = std::int64_t{1} << 24;
 inline constexpr std::int64_t kMaximumWidth = std::int64_t{1} << 24;  // of a tap row
+inline constexpr std::int64_t kMaximumLayer = std::int64_t{1} << 20;
 inline constexpr std::int64_t kMaximumTopK = std::int64_t{1} << 20;
 inline constexpr std::int64_t kMaximumTaps = 1 << 16;                 // per lane
 inline constexpr std::int64_t kMaximumText = std::int64_t{1} << 26;   // bytes of one text
@@ -44,6 +45,15 @@ inline constexpr std::int64_t kCrcFirstTapColumn = 2;
 // Relative to the lane's group.
 [[nodiscard]] inline std::string tap_path(int layer, std::string_view operation) {
   return "taps/" + std::to_string(layer) + "/" + std::string(operation);
+}
+
+// The name of an operation is part of a path: nothing in it may lead elsewhere.
+[[nodiscard]] inline bool is_plain_name(std::string_view name) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+  constexpr std::size_t kLongest = 64;
+  return !name.empty() && name.size() <= kLongest &&
+         name.find_first_not_of(kPlain) == std::string_view::npos;
 }
 
 // What the check value of column 0 covers, in this order, little-endian.

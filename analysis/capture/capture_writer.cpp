@@ -104,6 +104,15 @@ Result<void> check_request(const std::filesystem::path& path, const CaptureHeade
     return refuse(fmt::format("{} taps are too many; captures hold {}", header.taps.size(),
                               layout::kMaximumTaps));
   }
+  for (const TapSpec& tap : header.taps) {
+    if (layout::is_plain_name(tap.operation) && tap.width >= 1 &&
+        tap.width <= layout::kMaximumWidth && tap.layer >= -1 &&
+        tap.layer <= layout::kMaximumLayer) {
+      continue;
+    }
+    return refuse(fmt::format("tap \"{}\" of layer {} with width {} cannot be stored",
+                              tap.operation, tap.layer, tap.width));
+  }
   for (const CaptureLane& lane : header.lanes) {
     if (static_cast<std::int64_t>(lane.config_json.size()) > layout::kMaximumAttribute) {
       return refuse(fmt::format("the configuration of lane {} has {} bytes; captures hold {}",

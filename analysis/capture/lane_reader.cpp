@@ -19,20 +19,10 @@ using hdf5::throw_rule;
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t kSliceRows = 4096;
-constexpr std::size_t kMaximumOperationName = 64;
 
 RowsRule column_rule(hid_t type) { return {.type = type, .width = 0, .filters = false}; }
 RowsRule row_rule(hid_t type, std::int64_t width) {
   return {.type = type, .width = width, .filters = true};
-}
-
-// Part of a path in the file: nothing that could lead elsewhere.
-bool is_plain_name(const std::string& name) {
-  const auto plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !name.empty() && name.size() <= kMaximumOperationName &&
-         std::all_of(name.begin(), name.end(), plain);
 }
 
 std::optional<TraceState> state_from_name(std::string_view name) {
@@ -109,8 +99,8 @@ void LaneReader::read_columns() {
     std::int64_t layer = 0;
     fields.integer("layer", layer);
     fields.bytes("operation", tap.operation);
-    if (!fields.problem().empty() || layer < -1 || layer > 1 << 20 ||
-        !is_plain_name(tap.operation)) {
+    if (!fields.problem().empty() || layer < -1 || layer > layout::kMaximumLayer ||
+        !layout::is_plain_name(tap.operation)) {
       refuse();
     }
     tap.layer = static_cast<int>(layer);

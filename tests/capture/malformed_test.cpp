@@ -382,6 +382,26 @@ TEST_F(Malformed, AChunkThatInflatesToAThousandTimesItsSize) {
   }
 }
 
+// The writer refuses what the reader would.
+TEST_F(Malformed, HeadersThatTheReaderWouldRefuseAreNotWritten) {
+  const auto expect_not_written = [this](const std::function<void(CaptureHeader&)>& change) {
+    CaptureHeader header = testing::sample_header({});
+    change(header);
+    const auto writer = CaptureWriter::create(m_folder / "n.h5", header, {});
+    ASSERT_FALSE(writer);
+    EXPECT_EQ(writer.error().kind, ErrorKind::output);
+    EXPECT_FALSE(std::filesystem::exists(m_folder / "n.h5.part"));
+  };
+  expect_not_written([](CaptureHeader& header) { header.vocabulary = 0; });
+  expect_not_written([](CaptureHeader& header) { header.vocabulary = std::int64_t{1} << 25; });
+  expect_not_written([](CaptureHeader& header) { header.taps[0].operation = "../x"; });
+  expect_not_written([](CaptureHeader& header) { header.taps[0].operation.clear(); });
+  expect_not_written([](CaptureHeader& header) { header.taps[0].width = 0; });
+  expect_not_written([](CaptureHeader& header) { header.taps[0].layer = -2; });
+  expect_not_written(
+      [](CaptureHeader& header) { header.lanes[0].config_json = std::string(70000, ' '); });
+}
+
 TEST_F(Malformed, RowsReadableBesideADamagedOne) {
   const auto path = make(
       [&](hid_t file) {

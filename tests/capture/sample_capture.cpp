@@ -77,10 +77,10 @@ ExperimentFacts sample_facts(const SampleShape& shape) {
   facts.intermediate = 16;
   facts.stored_dtype = Dtype::bf16;
   if (shape.taps) {
-    facts.taps = {{.layer = -1, .operation = "embedding", .width = 8},
-                  {.layer = 0, .operation = "layer_output", .width = 8},
-                  {.layer = 1, .operation = "layer_output", .width = 8},
-                  {.layer = -1, .operation = "final_norm", .width = 8}};
+    facts.taps = {{.layer = -1, .operation = "embd", .width = 8},
+                  {.layer = 0, .operation = "l_out-0", .width = 8},
+                  {.layer = 1, .operation = "l_out-0", .width = 8},
+                  {.layer = -1, .operation = "result_norm", .width = 8}};
   }
   facts.lanes = shape.lanes;
   facts.piece = [](TokenId id) {
