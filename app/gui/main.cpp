@@ -66,9 +66,11 @@ void declare(QCommandLineParser& parser) {
       QStringLiteral("render"),
       QStringLiteral("Write a plot of the capture to a file and end; needs no display.")));
   option({QStringLiteral("plot")}, "overview, or the id of one plot (default: overview).", "ID");
-  option({QStringLiteral("format")}, "png, svg or pdf (default: as the name of the file ends).", "FORMAT");
+  option({QStringLiteral("format")}, "png, svg or pdf (default: as the name of the file ends).",
+         "FORMAT");
   option({QStringLiteral("o"), QStringLiteral("output")}, "File to write.", "PATH");
-  option({QStringLiteral("screenshot")}, "Write a picture (PNG) of the window and end; needs no display.", "PATH");
+  option({QStringLiteral("screenshot")},
+         "Write a picture (PNG) of the window and end; needs no display.", "PATH");
   option({QStringLiteral("size")}, "Size in pixels, as 1280x800.", "WxH");
   option({QStringLiteral("theme")}, "light or dark.", "THEME");
   option({QStringLiteral("step")}, "Step to select (default: the first divergence).", "N");
@@ -82,7 +84,8 @@ Result<Options> read_options(const QCommandLineParser& parser) {
   options.render = parser.isSet(QStringLiteral("render"));
   options.screenshot = parser.value(QStringLiteral("screenshot"));
   options.request.path = parser.value(QStringLiteral("output"));
-  if (parser.isSet(QStringLiteral("plot"))) options.request.plot = parser.value(QStringLiteral("plot"));
+  if (parser.isSet(QStringLiteral("plot")))
+    options.request.plot = parser.value(QStringLiteral("plot"));
   options.request.format = parser.isSet(QStringLiteral("format"))
                                ? parser.value(QStringLiteral("format"))
                                : options.request.path.section(QLatin1Char('.'), -1).toLower();
@@ -158,7 +161,8 @@ int run_screenshot(const Options& options) {
 
 int run_window(const Options& options) {
   QSettings settings;
-  if (!options.theme && settings.value(QStringLiteral("theme")).toString() == QLatin1String("dark")) {
+  if (!options.theme &&
+      settings.value(QStringLiteral("theme")).toString() == QLatin1String("dark")) {
     apply_theme(ThemeKind::dark);
   }
   MainWindow window(&settings);
@@ -169,7 +173,8 @@ int run_window(const Options& options) {
 }
 
 bool has_display() {
-  return !qEnvironmentVariableIsEmpty("DISPLAY") || !qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY") ||
+  return !qEnvironmentVariableIsEmpty("DISPLAY") ||
+         !qEnvironmentVariableIsEmpty("WAYLAND_DISPLAY") ||
          !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM");
 }
 
@@ -177,7 +182,8 @@ bool has_display() {
 bool wants_window(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word(argv[i]);
-    for (const std::string_view quiet : {"--render", "--screenshot", "--help", "-h", "--version", "-v"}) {
+    for (const std::string_view quiet :
+         {"--render", "--screenshot", "--help", "-h", "--version", "-v"}) {
       if (word == quiet || (quiet.size() > 2 && word.starts_with(std::string(quiet) + "="))) {
         return false;
       }
@@ -190,7 +196,8 @@ bool wants_window(int argc, char** argv) {
 void drop_platform_notes(QtMsgType type, const QMessageLogContext&, const QString& message) {
   const bool note = message.contains(QLatin1String("propagateSizeHints")) ||
                     message.contains(QLatin1String("XDG_RUNTIME_DIR"));
-  if (type != QtDebugMsg && !note) fmt::print(stderr, "driftscope-gui: {}\n", message.toStdString());
+  if (type != QtDebugMsg && !note)
+    fmt::print(stderr, "driftscope-gui: {}\n", message.toStdString());
 }
 
 int run(int argc, char** argv) {
@@ -198,7 +205,7 @@ int run(int argc, char** argv) {
     if (!has_display()) {
       return complain(ErrorKind::engine,
                       "there is no display (DISPLAY and WAYLAND_DISPLAY are not set); use "
-                                  "a desktop session or ssh -X, or write plots to files with "
+                      "a desktop session or ssh -X, or write plots to files with "
                       "--render FILE.h5 -o plots.png");
     }
   } else {
@@ -212,7 +219,8 @@ int run(int argc, char** argv) {
   QCommandLineParser parser;
   declare(parser);
   if (!parser.parse(QApplication::arguments())) {
-    return complain(ErrorKind::usage, parser.errorText().toStdString() + "; see driftscope-gui --help");
+    return complain(ErrorKind::usage,
+                    parser.errorText().toStdString() + "; see driftscope-gui --help");
   }
   if (parser.isSet(QStringLiteral("help"))) parser.showHelp(0);
   if (parser.isSet(QStringLiteral("version"))) parser.showVersion();

@@ -69,15 +69,17 @@ TEST(MinMaxPyramid, NeverHidesOneNanInAMillion) {
   values[654'321] = kNan;
   const auto columns = MinMaxPyramid(values).reduce(0, 999'999, 800);
   ASSERT_EQ(columns.size(), 800U);
-  EXPECT_EQ(std::count_if(columns.begin(), columns.end(), [](const ColumnRange& c) { return c.has_nan; }), 1);
+  EXPECT_EQ(
+      std::count_if(columns.begin(), columns.end(), [](const ColumnRange& c) { return c.has_nan; }),
+      1);
 }
 
 TEST(RailScale, ZeroAndNanHaveRailsOutsideTheDecades) {
   const StepValues values{0.0, 0.002, 30.0, kNan};
   const RailScale scale({&values});
   EXPECT_DOUBLE_EQ(scale.coordinate(0.01), -2.0);
-  EXPECT_LT(scale.coordinate(0.0), -3.0);   // below the decade of 0.002
-  EXPECT_GT(scale.coordinate(kNan), 2.0);   // above the decade of 30
+  EXPECT_LT(scale.coordinate(0.0), -3.0);  // below the decade of 0.002
+  EXPECT_GT(scale.coordinate(kNan), 2.0);  // above the decade of 30
   EXPECT_EQ(scale.coordinate(kInfinity), scale.coordinate(kNan));
   EXPECT_LT(scale.lower(), scale.zero_rail());
   EXPECT_GT(scale.upper(), scale.non_finite_rail());
@@ -116,8 +118,11 @@ TEST(MarginSeries, PullIsMarginOverHeadroom) {
 std::shared_ptr<Comparison> heat(std::int64_t rows, std::int64_t steps, double value) {
   auto c = std::make_shared<Comparison>();
   for (std::int64_t row = 0; row < rows; ++row) {
-    TapDrift tap{.spec = {.layer = static_cast<int>(row), .operation = "layer_output", .width = 4},
-                 .max_abs = {}, .rms = {}, .relative_rms = {}, .max_ulp = {}};
+    TapDrift tap{.spec = {.layer = static_cast<int>(row), .operation = "l_out", .width = 4},
+                 .max_abs = {},
+                 .rms = {},
+                 .relative_rms = {},
+                 .max_ulp = {}};
     tap.max_abs.assign(static_cast<std::size_t>(steps), value);
     c->taps.push_back(tap);
   }
@@ -156,6 +161,15 @@ TEST(Heatmap, NonFiniteBeatsEveryValueAndZeroIsNotEmpty) {
   // Rows pool as well.
   EXPECT_EQ(map.pooled(0, 63, 1, 1)[0].kind, CellKind::non_finite);
   EXPECT_EQ(map.cell(0, 64).kind, CellKind::empty);
+}
+
+TEST(Heatmap, NamesPlacesForPeople) {
+  EXPECT_EQ(tap_label({.layer = -1, .operation = "embd", .width = 1}), QStringLiteral("embedding"));
+  EXPECT_EQ(tap_label({.layer = 4, .operation = "result_norm", .width = 1}),
+            QStringLiteral("final norm"));
+  EXPECT_EQ(tap_label({.layer = 3, .operation = "l_out", .width = 1}), QStringLiteral("layer 3"));
+  EXPECT_EQ(tap_label({.layer = 3, .operation = "attn_out", .width = 1}),
+            QStringLiteral("3 attn out"));
 }
 
 TEST(Heatmap, ShadeRisesWithTheValue) {

@@ -25,8 +25,8 @@ TEST(EscapedText, ControlsBrokenBytesAndInvisibleCharacters) {
   EXPECT_EQ(utf8(escaped_text("a\nb\t\\")), "a\\nb\\t\\\\");
   EXPECT_EQ(utf8(escaped_text(std::string_view("\x00\x1b[31m", 6))), "\\x00\\x1B[31m");
   EXPECT_EQ(utf8(escaped_text("gr\xC3\xBC")), "gr\xC3\xBC");
-  EXPECT_EQ(utf8(escaped_text("\xE2\x82")), "\\xE2\\x82");          // cut off
-  EXPECT_EQ(utf8(escaped_text("\xC0\xAF")), "\\xC0\\xAF");          // overlong
+  EXPECT_EQ(utf8(escaped_text("\xE2\x82")), "\\xE2\\x82");           // cut off
+  EXPECT_EQ(utf8(escaped_text("\xC0\xAF")), "\\xC0\\xAF");           // overlong
   EXPECT_EQ(utf8(escaped_text("\xED\xA0\x80")), "\\xED\\xA0\\x80");  // surrogate
   EXPECT_EQ(utf8(escaped_text("\xE2\x80\xAE")), "\\u202E");          // turns the direction
   EXPECT_EQ(utf8(escaped_text("\xF0\x9F\x98\x80")), "\xF0\x9F\x98\x80");
@@ -94,9 +94,12 @@ TEST(MetricTable, OneRowPerRegisteredMetric) {
 
 TEST(Findings, DifferencesNameKnobsByTitleAndKnobsComeFirst) {
   auto c = std::make_shared<Comparison>();
-  c->envelope_difference = {{.field = "runtime.cpu", .a = "x", .b = "y"},
-                            {.field = "knob.matmul_policy", .a = "invariant", .b = "shape_dependent"}};
-  c->findings = {{.id = "nan_in_logits", .severity = Severity::error, .text = "A line\nand more",
+  c->envelope_difference = {
+      {.field = "runtime.cpu", .a = "x", .b = "y"},
+      {.field = "knob.matmul_policy", .a = "invariant", .b = "shape_dependent"}};
+  c->findings = {{.id = "nan_in_logits",
+                  .severity = Severity::error,
+                  .text = "A line\nand more",
                   .evidence = "{}"}};
   DifferenceModel differences;
   EXPECT_EQ(differences.rowCount(), 0);
@@ -141,12 +144,13 @@ TEST(VerdictSummary, NamesStepTokensMarginsCauseAndReason) {
   EXPECT_THAT(utf8(summary.headline), testing::HasSubstr("step 20"));
   EXPECT_EQ(utf8(summary.cause), "near tie");
   const std::string text = utf8(to_text(summary));
-  for (const char* part : {"Margin A: 0.004 logit", "Margin B: 0.006 logit", "Drift here: 0.0061 logit",
-                           "× 1.11", "20 of 48", "same bits"}) {
+  for (const char* part : {"Margin A: 0.004 logit", "Margin B: 0.006 logit",
+                           "Drift here: 0.0061 logit", "× 1.11", "20 of 48", "same bits"}) {
     EXPECT_THAT(text, testing::HasSubstr(part));
   }
   EXPECT_THAT(utf8(to_markdown(summary)), testing::StartsWith("**DIFFERENT**: First divergence"));
-  const auto same = verdict_summary(*synthetic_comparison({.steps = 5, .divergence = -1, .identical = true}));
+  const auto same =
+      verdict_summary(*synthetic_comparison({.steps = 5, .divergence = -1, .identical = true}));
   EXPECT_TRUE(same.good);
   EXPECT_EQ(utf8(same.headline), "No divergence in 5 steps");
 }

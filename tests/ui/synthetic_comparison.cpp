@@ -9,8 +9,8 @@ namespace driftscope::ui {
 namespace {
 
 constexpr std::array<std::string_view, 16> kWords{
-    " the", " and", " of", " Lord", " king", " said", ",", " unto", ".", "\n", " day", " people",
-    " shall", " house", " great", " water"};
+    " the", " and", " of",  " Lord",   " king",  " said",  ",",      " unto",
+    ".",    "\n",   " day", " people", " shall", " house", " great", " water"};
 
 // Small, fixed and different at each step: no generator, no seed.
 double wave(std::int64_t step, double period, double phase) {
@@ -34,15 +34,15 @@ std::vector<RankedToken> ranking(std::int64_t step, double margin, bool swapped,
 
 void fill_step(StepComparison& row, const SyntheticOptions& options) {
   const std::int64_t step = row.step;
-  row.flipped = options.divergence >= 0 && step >= options.divergence &&
-                (step - options.divergence) % 9 == 0;
+  row.flipped =
+      options.divergence >= 0 && step >= options.divergence && (step - options.divergence) % 9 == 0;
   const double margin = row.flipped ? 0.004 : 0.05 + 2.5 * wave(step, 1.7, 0.3);
   const double drift = options.identical ? 0.0 : 0.01 * (0.2 + wave(step, 3.1, 1.0));
   auto& metrics = row.metrics;
   const bool swapped = row.flipped && !options.identical;
   metrics.top_a = ranking(step, margin, false, 0.0F);
-  metrics.top_b = options.identical ? metrics.top_a
-                                    : ranking(step, margin, swapped, static_cast<float>(drift));
+  metrics.top_b =
+      options.identical ? metrics.top_a : ranking(step, margin, swapped, static_cast<float>(drift));
   row.token_a = metrics.top_a[0].token;
   row.choice_b = metrics.top_b[0].token;
   const bool parted = options.divergence >= 0 && step >= options.divergence;
@@ -52,15 +52,20 @@ void fill_step(StepComparison& row, const SyntheticOptions& options) {
   set_metric(row, "centred_rms", 0.8 * drift);
   set_metric(row, "margin_a", margin);
   set_metric(row, "margin_b", row.flipped ? 0.006 : margin * 1.01);
-  set_metric(row, "headroom", drift == 0.0 ? std::numeric_limits<double>::infinity()
-                                           : margin / (2.0 * drift));
+  set_metric(row, "headroom",
+             drift == 0.0 ? std::numeric_limits<double>::infinity() : margin / (2.0 * drift));
   set_metric(row, "kl_ab", drift * drift);
   set_metric(row, "top1_match", row.flipped ? 0.0 : 1.0);
   if (step == options.nan_step) metrics.health.nan_b = 3;
   if (swapped) {
-    row.flips.push_back({.x = metrics.top_a[0].token, .y = metrics.top_a[1].token,
-                         .rank_a_x = 0, .rank_a_y = 1, .rank_b_x = 1, .rank_b_y = 0,
-                         .gap_a = margin, .gap_b = -0.006});
+    row.flips.push_back({.x = metrics.top_a[0].token,
+                         .y = metrics.top_a[1].token,
+                         .rank_a_x = 0,
+                         .rank_a_y = 1,
+                         .rank_b_x = 1,
+                         .rank_b_y = 0,
+                         .gap_a = margin,
+                         .gap_b = -0.006});
   }
 }
 
@@ -79,14 +84,16 @@ Divergence divergence_of(const StepComparison& row) {
           .tie_ulps = 0.03,
           .rounding_bound = 0.5,
           .cause = FlipCause::near_tie,
-          .reason = "A's margin of 0.004 logit is 0.03 bf16 ulps: within the 4 that rounding alone "
-                    "can close, and the drift of 0.0061 is usual for this run."};
+          .reason =
+              "A's margin of 0.004 logit is 0.03 bf16 ulps: within the 4 that rounding alone "
+              "can close, and the drift of 0.0061 is usual for this run."};
 }
 
 void add_lanes(Comparison& c) {
   LaneView a{.lane = Lane::a, .state = TraceState::complete, .tokens = {}, .stop = "steps"};
   LaneView b{.lane = Lane::b, .state = TraceState::complete, .tokens = {}, .stop = "steps"};
-  LaneView forced{.lane = Lane::b_forced, .state = TraceState::complete, .tokens = {}, .stop = "steps"};
+  LaneView forced{
+      .lane = Lane::b_forced, .state = TraceState::complete, .tokens = {}, .stop = "steps"};
   for (const auto& row : c.steps) {
     a.tokens.push_back(row->token_a);
     b.tokens.push_back(*row->token_b);
@@ -98,15 +105,18 @@ void add_lanes(Comparison& c) {
 void add_taps(Comparison& c) {
   for (int layer = -1; layer <= 6; ++layer) {
     TapDrift tap{.spec = {.layer = layer == 6 ? -1 : layer,
-                          .operation = layer == -1  ? "embedding"
-                                       : layer == 6 ? "final_norm"
-                                                    : "layer_output",
+                          .operation = layer == -1  ? "embd"
+                                       : layer == 6 ? "result_norm"
+                                                    : "l_out",
                           .width = 128},
-                 .max_abs = {}, .rms = {}, .relative_rms = {}, .max_ulp = {}};
+                 .max_abs = {},
+                 .rms = {},
+                 .relative_rms = {},
+                 .max_ulp = {}};
     for (const auto& row : c.steps) {
-      const double value = layer == -1 ? 0.0
-                                       : 1e-4 * (layer + 1) * (layer + 1) *
-                                             (0.3 + wave(row->step, 2.3, layer));
+      const double value =
+          layer == -1 ? 0.0
+                      : 1e-4 * (layer + 1) * (layer + 1) * (0.3 + wave(row->step, 2.3, layer));
       tap.max_abs.push_back(4 * value);
       tap.rms.push_back(value);
       tap.relative_rms.push_back(value);
@@ -122,16 +132,21 @@ void add_words(Comparison& c) {
   c.config_b_name = "bf16-shape-dependent";
   c.prompt_text = "In the beginning";
   c.command = "driftscope run --model samples/model -o demo.h5";
-  c.envelope_difference = {{.field = "knob.matmul_policy", .a = "invariant", .b = "shape_dependent"},
-                           {.field = "knob.neighbours", .a = "0", .b = "7"}};
-  c.findings = {{.id = "first_divergence", .severity = Severity::notice,
-                 .text = "The texts part at step 20 at a near tie.", .evidence = "{\"step\":20}"},
-                {.id = "batch", .severity = Severity::info,
+  c.envelope_difference = {
+      {.field = "knob.matmul_policy", .a = "invariant", .b = "shape_dependent"},
+      {.field = "knob.neighbours", .a = "0", .b = "7"}};
+  c.findings = {{.id = "first_divergence",
+                 .severity = Severity::notice,
+                 .text = "The texts part at step 20 at a near tie.",
+                 .evidence = "{\"step\":20}"},
+                {.id = "batch",
+                 .severity = Severity::info,
                  .text = "Rows in flight differ (1 and 8), and so does the reduction plan of every "
                          "matmul under shape_dependent.",
                  .evidence = "{}"}};
   for (std::size_t i = 0; i < kWords.size(); ++i) {
-    c.pieces.push_back({.id = TokenId{static_cast<std::int32_t>(i)}, .bytes = std::string(kWords[i])});
+    c.pieces.push_back(
+        {.id = TokenId{static_cast<std::int32_t>(i)}, .bytes = std::string(kWords[i])});
   }
 }
 
@@ -148,7 +163,8 @@ void set_metric(StepComparison& step, std::string_view metric, double value) {
   step.metrics.values.at(metric_index(metric).value()) = value;
 }
 
-std::shared_ptr<Comparison> with_metric(std::string_view metric, const std::vector<double>& values) {
+std::shared_ptr<Comparison> with_metric(std::string_view metric,
+                                        const std::vector<double>& values) {
   auto comparison = std::make_shared<Comparison>();
   for (std::size_t i = 0; i < values.size(); ++i) {
     auto row = step_row(static_cast<std::int64_t>(i));
@@ -180,8 +196,12 @@ std::shared_ptr<Comparison> synthetic_comparison(const SyntheticOptions& options
   c->verdict = options.identical ? Tier::bitwise : parts ? Tier::different : Tier::token;
   c->verdict_text = options.identical ? "Every logit has the same bits." : "";
   c->control = {.present = true, .steps = options.steps, .max_abs = 0.0, .bits_equal = true};
-  c->statistics.push_back({.metric = "max_abs", .count = options.steps, .p50 = 0.02, .p99 = 0.048,
-                           .maximum = 0.049, .argmax_step = 7});
+  c->statistics.push_back({.metric = "max_abs",
+                           .count = options.steps,
+                           .p50 = 0.02,
+                           .p99 = 0.048,
+                           .maximum = 0.049,
+                           .argmax_step = 7});
   return c;
 }
 

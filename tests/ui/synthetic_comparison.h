@@ -16,8 +16,8 @@ struct SyntheticOptions {
   std::int64_t steps = 48;
   std::int64_t divergence = 20;  // -1: none
   bool taps = true;
-  bool identical = false;        // every metric 0
-  std::int64_t nan_step = -1;    // a NaN in B's row at this step
+  bool identical = false;      // every metric 0
+  std::int64_t nan_step = -1;  // a NaN in B's row at this step
 };
 [[nodiscard]] std::shared_ptr<Comparison> synthetic_comparison(const SyntheticOptions& options);
 

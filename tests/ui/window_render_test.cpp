@@ -31,9 +31,11 @@ TEST_F(Render, EveryPlotInEveryFormat) {
     ids.push_back(QString::fromUtf8(info.id.data(), static_cast<qsizetype>(info.id.size())));
   }
   for (const QString& id : ids) {
-    for (const auto& [format, magic] : {std::pair{"png", "\x89PNG"}, {"svg", "<?xml"}, {"pdf", "%PDF"}}) {
+    for (const auto& [format, magic] :
+         {std::pair{"png", "\x89PNG"}, {"svg", "<?xml"}, {"pdf", "%PDF"}}) {
       const QString path = m_folder.filePath(id + QLatin1Char('.') + QLatin1String(format));
-      const auto done = render_plot(m_comparison, {.plot = id, .format = QLatin1String(format), .path = path});
+      const auto done =
+          render_plot(m_comparison, {.plot = id, .format = QLatin1String(format), .path = path});
       ASSERT_TRUE(done.has_value()) << done.error().message;
       EXPECT_TRUE(bytes(path).startsWith(magic)) << path.toStdString();
     }
@@ -42,7 +44,9 @@ TEST_F(Render, EveryPlotInEveryFormat) {
 
 TEST_F(Render, PngHasTwoPixelsPerUnit) {
   const QString path = m_folder.filePath(QStringLiteral("plot.png"));
-  ASSERT_TRUE(render_plot(m_comparison, {.plot = QStringLiteral("margins"), .path = path, .size = {800, 300}}).has_value());
+  ASSERT_TRUE(render_plot(m_comparison,
+                          {.plot = QStringLiteral("margins"), .path = path, .size = {800, 300}})
+                  .has_value());
   EXPECT_EQ(QImage(path).size(), QSize(1600, 600));
 }
 
@@ -61,8 +65,11 @@ TEST_F(Render, OneHotCellAndOneNanAreVisibleInTheHeatmap) {
   const auto shared_row = step_row(0);
   c.steps.assign(static_cast<std::size_t>(steps), shared_row);
   for (int layer = 0; layer < 4; ++layer) {
-    TapDrift tap{.spec = {.layer = layer, .operation = "layer_output", .width = 1},
-                 .max_abs = {}, .rms = {}, .relative_rms = {}, .max_ulp = {}};
+    TapDrift tap{.spec = {.layer = layer, .operation = "l_out", .width = 1},
+                 .max_abs = {},
+                 .rms = {},
+                 .relative_rms = {},
+                 .max_ulp = {}};
     tap.relative_rms.assign(static_cast<std::size_t>(steps), 0.0);
     c.taps.push_back(tap);
   }
@@ -70,9 +77,10 @@ TEST_F(Render, OneHotCellAndOneNanAreVisibleInTheHeatmap) {
   c.taps[2].relative_rms[77'777] = 0.5;
   c.taps[3].relative_rms[90'000] = std::numeric_limits<double>::quiet_NaN();
   const QString path = m_folder.filePath(QStringLiteral("heat.png"));
-  ASSERT_TRUE(render_plot(std::make_shared<const Comparison>(std::move(c)),
-                          {.plot = QStringLiteral("layer_heatmap"), .path = path, .size = {700, 240}})
-                  .has_value());
+  ASSERT_TRUE(
+      render_plot(std::make_shared<const Comparison>(std::move(c)),
+                  {.plot = QStringLiteral("layer_heatmap"), .path = path, .size = {700, 240}})
+          .has_value());
   const QImage image(path);
   const Theme& theme = theme_of(ThemeKind::light);
   int hot = 0, broken = 0;
@@ -87,22 +95,28 @@ TEST_F(Render, OneHotCellAndOneNanAreVisibleInTheHeatmap) {
 }
 
 TEST_F(Render, ErrorsNameWhatToDo) {
-  const auto error = [&](const RenderRequest& request) { return render_plot(m_comparison, request).error(); };
+  const auto error = [&](const RenderRequest& request) {
+    return render_plot(m_comparison, request).error();
+  };
   EXPECT_THAT(error({.plot = QStringLiteral("pie"), .path = m_folder.filePath("x.png")}).message,
               testing::HasSubstr("overview, logit_difference"));
-  EXPECT_EQ(error({.plot = QStringLiteral("pie"), .path = m_folder.filePath("x.png")}).kind, ErrorKind::usage);
-  EXPECT_EQ(error({.format = QStringLiteral("gif"), .path = m_folder.filePath("x.gif")}).kind, ErrorKind::usage);
+  EXPECT_EQ(error({.plot = QStringLiteral("pie"), .path = m_folder.filePath("x.png")}).kind,
+            ErrorKind::usage);
+  EXPECT_EQ(error({.format = QStringLiteral("gif"), .path = m_folder.filePath("x.gif")}).kind,
+            ErrorKind::usage);
   EXPECT_EQ(error({.path = QStringLiteral("/no/such/folder/x.png")}).kind, ErrorKind::output);
   EXPECT_EQ(error({.path = m_folder.filePath("x.png"), .size = {10, 10}}).kind, ErrorKind::usage);
   m_comparison->taps.clear();
-  EXPECT_EQ(error({.plot = QStringLiteral("layer_heatmap"), .path = m_folder.filePath("x.png")}).kind,
-            ErrorKind::inconclusive);
+  EXPECT_EQ(
+      error({.plot = QStringLiteral("layer_heatmap"), .path = m_folder.filePath("x.png")}).kind,
+      ErrorKind::inconclusive);
 }
 
 TEST_F(Render, AnEmptyComparisonIsDrawnAndSaysSo) {
   const QString path = m_folder.filePath(QStringLiteral("empty.svg"));
-  ASSERT_TRUE(render_plot(std::make_shared<const Comparison>(),
-                          {.plot = QStringLiteral("margins"), .format = QStringLiteral("svg"), .path = path})
+  ASSERT_TRUE(render_plot(std::make_shared<const Comparison>(), {.plot = QStringLiteral("margins"),
+                                                                 .format = QStringLiteral("svg"),
+                                                                 .path = path})
                   .has_value());
   EXPECT_TRUE(bytes(path).contains("No step of A and B"));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Live runs: a child process that prints a recorded event stream, its progress, its errors, its end.
+// Live runs: a child process that prints a recorded event stream, its progress, its errors, its
+// end.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -58,13 +59,15 @@ class LiveRun : public testing::Test {
   }
   void TearDown() override { qunsetenv("DRIFTSCOPE_CLI"); }
   QTemporaryDir m_folder;
-  std::shared_ptr<Comparison> m_source = synthetic_comparison({.steps = 24, .divergence = 9, .taps = false});
+  std::shared_ptr<Comparison> m_source =
+      synthetic_comparison({.steps = 24, .divergence = 9, .taps = false});
 };
 
 TEST_F(LiveRun, EventsReachTheWindow) {
   const std::string done = done_event(*m_source, "out.h5", 0) + "\n";
   MainWindow window(nullptr);
-  prepare(window, program(QStringLiteral("child"), recorded_events(*m_source, 24) + done, "exit 0"));
+  prepare(window,
+          program(QStringLiteral("child"), recorded_events(*m_source, 24) + done, "exit 0"));
   QSignalSpy ended(&window, &MainWindow::run_ended);
   window.start_run();
   ASSERT_TRUE(ended.wait(30000));
@@ -82,14 +85,16 @@ TEST_F(LiveRun, TheChildGetsTheShownCommandAndEvents) {
   const QString log = m_folder.filePath(QStringLiteral("arguments"));
   prepare(window, write(QStringLiteral("child"),
                         "#!/bin/sh\nfor a in \"$@\"; do printf '%s\\n' \"$a\"; done > '" +
-                            log.toStdString() + "'\n", true));
+                            log.toStdString() + "'\n",
+                        true));
   QSignalSpy ended(&window, &MainWindow::run_ended);
   window.start_run();
   ASSERT_TRUE(ended.wait(30000));
   QFile file(log);
   ASSERT_TRUE(file.open(QIODevice::ReadOnly));
   const QStringList words = QString::fromUtf8(file.readAll()).split(u'\n', Qt::SkipEmptyParts);
-  EXPECT_EQ(words, run_arguments(window.run_panel().request()).value() << QStringLiteral("--events"));
+  EXPECT_EQ(words, run_arguments(window.run_panel().request()).value()
+                       << QStringLiteral("--events"));
 }
 
 TEST_F(LiveRun, CancelKeepsWhatCameAndReports130) {
@@ -108,8 +113,9 @@ TEST_F(LiveRun, CancelKeepsWhatCameAndReports130) {
 
 TEST_F(LiveRun, FailureOfTheChildIsItsOneLine) {
   MainWindow window(nullptr);
-  prepare(window, write(QStringLiteral("child"),
-                        "#!/bin/sh\necho 'config.json: missing; choose a folder' >&2\nexit 4\n", true));
+  prepare(window,
+          write(QStringLiteral("child"),
+                "#!/bin/sh\necho 'config.json: missing; choose a folder' >&2\nexit 4\n", true));
   QSignalSpy ended(&window, &MainWindow::run_ended);
   window.start_run();
   ASSERT_TRUE(ended.wait(30000));
@@ -140,8 +146,9 @@ TEST_F(LiveRun, AProgramThatCannotStartIsAnError) {
 TEST_F(LiveRun, AnOlderGenerationIsDropped) {
   RunProcess run;
   std::vector<Generation> seen;
-  QObject::connect(&run, &RunProcess::snapshot, &run,
-                   [&](Generation generation, const ComparisonPointer&) { seen.push_back(generation); });
+  QObject::connect(
+      &run, &RunProcess::snapshot, &run,
+      [&](Generation generation, const ComparisonPointer&) { seen.push_back(generation); });
   QSignalSpy finished(&run, &RunProcess::finished);
   const QString waiting = program(QStringLiteral("old"), recorded_events(*m_source, 6),
                                   "trap 'kill $!; exit 130' INT\ntail -f /dev/null &\nwait");
@@ -162,8 +169,9 @@ TEST_F(LiveRun, AnOlderGenerationIsDropped) {
 TEST_F(LiveRun, RemotePrefixQuotesWordsForTheOtherShell) {
   MainWindow window(nullptr);
   const QString log = m_folder.filePath(QStringLiteral("arguments"));
-  const QString ssh = write(QStringLiteral("ssh"), "#!/bin/sh\nprintf '%s\\n' \"$*\" > '" +
-                                                       log.toStdString() + "'\n", true);
+  const QString ssh =
+      write(QStringLiteral("ssh"),
+            "#!/bin/sh\nprintf '%s\\n' \"$*\" > '" + log.toStdString() + "'\n", true);
   prepare(window, QStringLiteral("unused"));
   window.run_panel().set_remote({ssh, QStringLiteral("host")});
   QSignalSpy ended(&window, &MainWindow::run_ended);

@@ -152,7 +152,11 @@ TEST_F(Window, EveryControlHasAnAccessibleName) {
                              : widget->accessibleName();
     const QString owner = widget->parentWidget()->metaObject()->className();
     if (owner.startsWith(QLatin1String("Q")) && owner != QLatin1String("QWidget")) continue;
-    EXPECT_FALSE(name.isEmpty()) << widget->metaObject()->className() << " in " << owner.toStdString();
+    const bool part_of_table =
+        qobject_cast<const QAbstractItemView*>(widget->parentWidget()) != nullptr;
+    if (part_of_table) continue;
+    EXPECT_FALSE(name.isEmpty()) << widget->metaObject()->className() << " in "
+                                 << owner.toStdString();
   }
 }
 
@@ -214,13 +218,12 @@ TEST_P(WindowPicture, IsNotBlankAndHoldsBothSides) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Sizes, WindowPicture,
-    testing::Values(Picture{"small_light", {1280, 800}, ThemeKind::light},
-                    Picture{"small_dark", {1280, 800}, ThemeKind::dark},
-                    Picture{"large_light", {2560, 1440}, ThemeKind::light},
-                    Picture{"large_dark", {2560, 1440}, ThemeKind::dark}),
-    [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(Sizes, WindowPicture,
+                         testing::Values(Picture{"small_light", {1280, 800}, ThemeKind::light},
+                                         Picture{"small_dark", {1280, 800}, ThemeKind::dark},
+                                         Picture{"large_light", {2560, 1440}, ThemeKind::light},
+                                         Picture{"large_dark", {2560, 1440}, ThemeKind::dark}),
+                         [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace driftscope::ui

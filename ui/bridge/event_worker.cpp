@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/bridge/event_worker.h"
 
+#include <QTimer>
+#include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "ui/models/token_text.h"
 
@@ -12,7 +15,9 @@ void EventWorker::begin(Generation generation) {
   m_rest.clear();
   m_reader = std::make_unique<EventReader>();
   m_since_snapshot.invalidate();
+  m_interval_ms = kSnapshotInterval_ms;
   m_dirty = false;
+  m_on_its_way = false;
   m_broken = false;
 }
 
@@ -32,13 +37,32 @@ void EventWorker::feed(Generation generation, const QByteArray& bytes) {
     emit error(m_generation, tr("The run sent a line of more than 16 MiB; its output is not an "
                                 "event stream. Check DRIFTSCOPE_CLI."));
   }
-  const bool due = !m_since_snapshot.isValid() || m_since_snapshot.elapsed() >= kSnapshotInterval_ms;
-  if (m_dirty && due) publish();
+  publish_when_due();
+}
+
+void EventWorker::publish_when_due() {
+  if (!m_dirty || m_on_its_way) return;
+  const qint64 waited = m_since_snapshot.isValid() ? m_since_snapshot.elapsed() : m_interval_ms;
+  if (waited >= m_interval_ms) {
+    publish();
+  } else if (!m_timed) {
+    m_timed = true;
+    QTimer::singleShot(static_cast<int>(m_interval_ms - waited), this, [this] {
+      m_timed = false;
+      publish_when_due();
+    });
+  }
+}
+
+void EventWorker::taken() {
+  m_on_its_way = false;
+  publish_when_due();
 }
 
 void EventWorker::take_line(const QByteArray& line) {
   if (line.trimmed().isEmpty()) return;
-  const auto event = m_reader->push(std::string_view(line.constData(), static_cast<std::size_t>(line.size())));
+  const auto event =
+      m_reader->push(std::string_view(line.constData(), static_cast<std::size_t>(line.size())));
   if (!event) {
     m_broken = true;
     emit error(m_generation, escaped_text(event.error().message));
@@ -63,7 +87,13 @@ void EventWorker::take_line(const QByteArray& line) {
 void EventWorker::publish() {
   m_dirty = false;
   m_since_snapshot.start();
-  if (auto comparison = m_reader->snapshot()) emit snapshot(m_generation, std::move(comparison));
+  auto comparison = m_reader->snapshot();
+  // A snapshot of a long run takes longer: then they come less often.
+  m_interval_ms = std::max(kSnapshotInterval_ms, 4 * m_since_snapshot.elapsed());
+  m_since_snapshot.start();
+  if (!comparison) return;
+  m_on_its_way = true;
+  emit snapshot(m_generation, std::move(comparison));
 }
 
 void EventWorker::end(Generation generation) {

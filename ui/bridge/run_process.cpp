@@ -25,10 +25,13 @@ RunProcess::RunProcess(QObject* parent) : QObject(parent) {
   connect(this, &RunProcess::begin_reading, &m_worker, &EventWorker::begin);
   connect(this, &RunProcess::bytes_read, &m_worker, &EventWorker::feed);
   connect(this, &RunProcess::end_reading, &m_worker, &EventWorker::end);
+  connect(this, &RunProcess::snapshot_taken, &m_worker, &EventWorker::taken);
   // A stale generation stops here, whatever was queued when a newer run began.
-  connect(&m_worker, &EventWorker::snapshot, this, [this](Generation g, const ComparisonPointer& c) {
-    if (g == m_generation) emit snapshot(g, c);
-  });
+  connect(&m_worker, &EventWorker::snapshot, this,
+          [this](Generation g, const ComparisonPointer& c) {
+            if (g == m_generation) emit snapshot(g, c);
+            emit snapshot_taken();
+          });
   connect(&m_worker, &EventWorker::progress, this,
           [this](Generation g, const QString& phase, qint64 done, qint64 total) {
             if (g == m_generation) emit progress(g, phase, done, total);
@@ -96,9 +99,7 @@ void RunProcess::cancel() {
   m_grace.start();
 }
 
-void RunProcess::read_output() {
-  emit bytes_read(m_generation, m_process.readAllStandardOutput());
-}
+void RunProcess::read_output() { emit bytes_read(m_generation, m_process.readAllStandardOutput()); }
 
 void RunProcess::read_messages() {
   m_messages += m_process.readAllStandardError();
@@ -120,8 +121,9 @@ void RunProcess::on_drained(Generation generation) {
   if (bad && !m_reported) {
     const QString said = last_line(m_messages);
     emit failed(generation, !said.isEmpty() ? said
-                            : crashed       ? tr("The run ended unexpectedly; what it saved can be opened")
-                                            : tr("The run ended with exit code %1").arg(code));
+                            : crashed
+                                ? tr("The run ended unexpectedly; what it saved can be opened")
+                                : tr("The run ended with exit code %1").arg(code));
   }
   emit finished(generation, code, m_capture);
 }

@@ -20,8 +20,8 @@ class RunProcess final : public QObject {
   ~RunProcess() override;
 
   // `arguments` as of run_arguments(); --events is added. The program is started directly, never
-  // through a shell. `remote`: words to put before it, as {"ssh", "host"}; may be empty. A run that is
-  // going on is stopped first. Returns the generation of everything that follows.
+  // through a shell. `remote`: words to put before it, as {"ssh", "host"}; may be empty. A run that
+  // is going on is stopped first. Returns the generation of everything that follows.
   Generation start(const QString& program, const QStringList& arguments, const QStringList& remote);
   // Asks the child to end cleanly (SIGINT: it closes the capture), and ends it after the grace.
   void cancel();
@@ -30,7 +30,8 @@ class RunProcess final : public QObject {
 
  signals:
   void snapshot(driftscope::ui::Generation generation, driftscope::ComparisonPointer comparison);
-  void progress(driftscope::ui::Generation generation, const QString& phase, qint64 done, qint64 total);
+  void progress(driftscope::ui::Generation generation, const QString& phase, qint64 done,
+                qint64 total);
   void failed(driftscope::ui::Generation generation, const QString& message);
   // After the last snapshot. `capture` is empty if none was written.
   void finished(driftscope::ui::Generation generation, int exit_code, const QString& capture);
@@ -39,6 +40,7 @@ class RunProcess final : public QObject {
   void begin_reading(driftscope::ui::Generation generation);
   void bytes_read(driftscope::ui::Generation generation, const QByteArray& bytes);
   void end_reading(driftscope::ui::Generation generation);
+  void snapshot_taken();
 
  private:
   void stop_silently();

@@ -55,7 +55,8 @@ QString FindingsModel::empty_text() const {
 
 TableCell FindingsModel::cell(int row, int column) const {
   const Finding& finding = m_comparison->findings[static_cast<std::size_t>(row)];
-  const QString tooltip = QStringLiteral("%1\n%2").arg(text_of(finding.id), text_of(finding.evidence));
+  const QString tooltip =
+      QStringLiteral("%1\n%2").arg(text_of(finding.id), text_of(finding.evidence));
   const Emphasis emphasis = emphasis_of(finding.severity);
   if (column == 0) {
     return {.text = text_of(name_of(finding.severity)), .emphasis = emphasis, .tooltip = tooltip};

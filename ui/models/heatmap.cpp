@@ -60,10 +60,12 @@ QString unit_of(TapQuantity quantity) {
 }
 
 QString tap_label(const TapSpec& spec) {
+  if (spec.operation == "embd") return QStringLiteral("embedding");
+  if (spec.operation == "result_norm") return QStringLiteral("final norm");
+  if (spec.operation == "l_out") return QStringLiteral("layer %1").arg(spec.layer);
   QString operation = QString::fromStdString(spec.operation);
   operation.replace(QLatin1Char('_'), QLatin1Char(' '));
   if (spec.layer < 0) return operation;
-  if (spec.operation == "layer_output") return QStringLiteral("layer %1").arg(spec.layer);
   return QStringLiteral("%1 %2").arg(spec.layer).arg(operation);
 }
 

@@ -28,12 +28,13 @@ class Heatmap {
   Heatmap(const Comparison& comparison, TapQuantity quantity);
   [[nodiscard]] std::int64_t rows() const { return static_cast<std::int64_t>(m_labels.size()); }
   [[nodiscard]] std::int64_t steps() const { return m_steps; }
-  // "embedding", "layer 3", "layer 3 attention", "final norm"; network order.
+  // "embedding", "layer 3", "3 attn out", "final norm"; network order.
   [[nodiscard]] const QString& label(std::int64_t row) const {
     return m_labels[static_cast<std::size_t>(row)];
   }
   [[nodiscard]] HeatCell cell(std::int64_t row, std::int64_t step) const;
-  // Max-pooled to at most `columns` by `row_count` cells, row-major. Every cell of the range is in one.
+  // Max-pooled to at most `columns` by `row_count` cells, row-major. Every cell of the range is in
+  // one.
   [[nodiscard]] std::vector<HeatCell> pooled(std::int64_t first, std::int64_t last,
                                              std::int64_t columns, std::int64_t row_count) const;
   // Position of a finite value on the colour ramp, 0 … 1: symlog with the smallest finite value as

@@ -66,8 +66,8 @@ void KnobModel::set_differences_only(bool on) {
 
 int KnobModel::difference_count() const {
   const auto registry = knob_registry();
-  return static_cast<int>(
-      std::count_if(registry.begin(), registry.end(), [this](const KnobSpec& s) { return differs(s); }));
+  return static_cast<int>(std::count_if(registry.begin(), registry.end(),
+                                        [this](const KnobSpec& s) { return differs(s); }));
 }
 
 int KnobModel::rowCount(const QModelIndex& parent) const {
@@ -102,7 +102,8 @@ QVariant KnobModel::data(const QModelIndex& index, int role) const {
 bool KnobModel::setData(const QModelIndex& index, const QVariant& value, int role) {
   if (!index.isValid() || role != Qt::EditRole || index.column() == knob) return false;
   RunConfig& config = index.column() == side_a ? m_a : m_b;
-  const auto done = set_knob(config, spec(index.row()).id, value.toString().trimmed().toStdString());
+  const auto done =
+      set_knob(config, spec(index.row()).id, value.toString().trimmed().toStdString());
   if (!done) {
     emit rejected(QString::fromStdString(done.error().message));
     return false;

@@ -22,7 +22,9 @@ TableCell value_cell(double value, Emphasis emphasis = Emphasis::none) {
             .emphasis = Emphasis::muted,
             .tooltip = QStringLiteral("Undefined here")};
   }
-  return {.text = short_number(value), .number = true, .emphasis = emphasis,
+  return {.text = short_number(value),
+          .number = true,
+          .emphasis = emphasis,
           .tooltip = number_text(value)};
 }
 
@@ -41,9 +43,9 @@ int MetricTableModel::row_total() const {
 }
 
 QStringList MetricTableModel::headings() const {
-  return {QStringLiteral("Metric"),  QStringLiteral("Step %1").arg(m_step),
-          QStringLiteral("Median"),  QStringLiteral("p99"),
-          QStringLiteral("Max"),     QStringLiteral("at step"),
+  return {QStringLiteral("Metric"), QStringLiteral("Step %1").arg(m_step),
+          QStringLiteral("Median"), QStringLiteral("p99"),
+          QStringLiteral("Max"),    QStringLiteral("at step"),
           QStringLiteral("Unit")};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// A logarithmic scale for quantities from 0 to infinity that hides nothing: zeros stand on a rail of
-// their own below the smallest decade, NaN and infinities on a rail above the largest.
+// A logarithmic scale for quantities from 0 to infinity that hides nothing: zeros stand on a rail
+// of their own below the smallest decade, NaN and infinities on a rail above the largest.
 #pragma once
 
 #include <QString>

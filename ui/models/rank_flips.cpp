@@ -8,8 +8,8 @@ namespace driftscope::ui {
 namespace {
 
 std::int32_t rank_in(std::span<const RankedToken> list, TokenId token, std::int32_t outside) {
-  const auto found =
-      std::find_if(list.begin(), list.end(), [&](const RankedToken& r) { return r.token == token; });
+  const auto found = std::find_if(list.begin(), list.end(),
+                                  [&](const RankedToken& r) { return r.token == token; });
   return found == list.end() ? outside : static_cast<std::int32_t>(found - list.begin());
 }
 

@@ -20,7 +20,7 @@ struct RankPath {
 
 struct StepRanks {
   std::int64_t step = 0;
-  std::vector<RankPath> paths;  // best rank in A first, then B's newcomers
+  std::vector<RankPath> paths;   // best rank in A first, then B's newcomers
   std::int32_t best_moved = -1;  // the best (lowest) rank that a moved token holds; -1: none moved
   std::int64_t flips = 0;        // pairs whose order differs
   bool flipped = false;          // the choice itself differs

@@ -36,17 +36,20 @@ Result<QStringList> run_arguments(const RunRequest& request) {
   if (!request.model_b.isEmpty()) arguments << QStringLiteral("--model-b") << request.model_b;
   // One word, so that a prompt that begins with a dash is not taken for a flag.
   arguments << QStringLiteral("--prompt=") + request.prompt;
-  if (const auto added = add_side(QStringLiteral("a"), request.preset_a, request.config_a, arguments);
+  if (const auto added =
+          add_side(QStringLiteral("a"), request.preset_a, request.config_a, arguments);
       !added) {
     return tl::unexpected(added.error());
   }
-  if (const auto added = add_side(QStringLiteral("b"), request.preset_b, request.config_b, arguments);
+  if (const auto added =
+          add_side(QStringLiteral("b"), request.preset_b, request.config_b, arguments);
       !added) {
     return tl::unexpected(added.error());
   }
   arguments << QStringLiteral("--steps") << QString::number(request.steps);
   if (request.control) arguments << QStringLiteral("--control");
-  if (request.taps != QLatin1String("logits")) arguments << QStringLiteral("--taps") << request.taps;
+  if (request.taps != QLatin1String("logits"))
+    arguments << QStringLiteral("--taps") << request.taps;
   arguments << QStringLiteral("-o") << request.output;
   return arguments;
 }

@@ -31,7 +31,8 @@ StepValues metric_values(const Comparison& comparison, std::string_view metric) 
 StepSpan column_span(std::int64_t first, std::int64_t last, std::int64_t columns,
                      std::int64_t index) {
   const std::int64_t count = last - first + 1;
-  return {.first = first + index * count / columns, .last = first + (index + 1) * count / columns - 1};
+  return {.first = first + index * count / columns,
+          .last = first + (index + 1) * count / columns - 1};
 }
 
 MinMaxPyramid::MinMaxPyramid(StepValues values) : m_values(std::move(values)) {

@@ -5,8 +5,8 @@ namespace driftscope::ui {
 namespace {
 
 QString one_line(QString text) {
-  return text.replace(QLatin1Char('\t'), QLatin1Char(' ')).replace(QLatin1Char('\n'),
-                                                                  QLatin1Char(' '));
+  return text.replace(QLatin1Char('\t'), QLatin1Char(' '))
+      .replace(QLatin1Char('\n'), QLatin1Char(' '));
 }
 
 template <class Format>
@@ -76,9 +76,11 @@ QString to_tsv(const QAbstractItemModel& model) {
 QString to_markdown(const QAbstractItemModel& model) {
   return table_text(model, [](QStringList cells, bool heading) {
     for (QString& cell : cells) cell.replace(QLatin1Char('|'), QStringLiteral("\\|"));
-    QString line = QStringLiteral("| ") + cells.join(QStringLiteral(" | ")) + QStringLiteral(" |\n");
-    if (heading) line += QStringLiteral("|") + QStringLiteral(" --- |").repeated(cells.size()) +
-                         QLatin1Char('\n');
+    QString line =
+        QStringLiteral("| ") + cells.join(QStringLiteral(" | ")) + QStringLiteral(" |\n");
+    if (heading)
+      line +=
+          QStringLiteral("|") + QStringLiteral(" --- |").repeated(cells.size()) + QLatin1Char('\n');
     return line;
   });
 }

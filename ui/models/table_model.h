@@ -25,8 +25,7 @@ class TableModel : public QAbstractTableModel {
   static constexpr int kEmphasisRole = Qt::UserRole + 1;
   using QAbstractTableModel::QAbstractTableModel;
   [[nodiscard]] QVariant data(const QModelIndex& index, int role) const final;
-  [[nodiscard]] QVariant headerData(int section, Qt::Orientation orientation,
-                                    int role) const final;
+  [[nodiscard]] QVariant headerData(int section, Qt::Orientation orientation, int role) const final;
   [[nodiscard]] int columnCount(const QModelIndex& parent = {}) const final;
   [[nodiscard]] int rowCount(const QModelIndex& parent = {}) const final;
   [[nodiscard]] virtual TableCell cell(int row, int column) const = 0;

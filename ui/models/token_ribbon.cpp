@@ -58,8 +58,9 @@ TokenRibbon token_ribbon(const Comparison& comparison) {
 QString step_tooltip(const Comparison& comparison, std::int64_t step, int rows) {
   const StepComparison* row = step_at(comparison, step);
   if (row == nullptr) return {};
-  QString html = QStringLiteral("<b>Step %1</b>%2<table><tr><th colspan=2 align=left>A, logit</th>"
-                                "<th colspan=2 align=left>B (fed A's tokens), logit</th></tr>")
+  QString html = QStringLiteral(
+                     "<b>Step %1</b>%2<table><tr><th colspan=2 align=left>A, logit</th>"
+                     "<th colspan=2 align=left>B (fed A's tokens), logit</th></tr>")
                      .arg(step)
                      .arg(row->flipped ? QStringLiteral(": the choice flips") : QString());
   for (std::size_t i = 0; i < static_cast<std::size_t>(rows); ++i) {

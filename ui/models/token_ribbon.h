@@ -12,7 +12,7 @@ namespace driftscope::ui {
 
 struct RibbonItem {
   std::int64_t step = 0;
-  QString text_a;        // empty: this side had ended
+  QString text_a;  // empty: this side had ended
   QString text_b;
   bool differs = false;  // the free lanes emitted different tokens
   bool flipped = false;  // B, fed A's tokens, would choose another token
@@ -20,8 +20,8 @@ struct RibbonItem {
 };
 
 struct TokenRibbon {
-  std::vector<RibbonItem> items;        // one per step
-  std::int64_t divergence_step = -1;    // of the free lanes; -1: none so far
+  std::vector<RibbonItem> items;      // one per step
+  std::int64_t divergence_step = -1;  // of the free lanes; -1: none so far
 };
 [[nodiscard]] TokenRibbon token_ribbon(const Comparison& comparison);
 // For tooltips: both top-K lists of a step as an HTML table; the text is escaped.

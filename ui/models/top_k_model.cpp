@@ -32,8 +32,8 @@ void TopKModel::show(ComparisonPointer comparison, std::int64_t step) {
 }
 
 QStringList TopKModel::headings() const {
-  return {QStringLiteral("Token"),   QStringLiteral("Id"),      QStringLiteral("Rank A"),
-          QStringLiteral("Rank B"),  QStringLiteral("Logit A"), QStringLiteral("Logit B"),
+  return {QStringLiteral("Token"),  QStringLiteral("Id"),      QStringLiteral("Rank A"),
+          QStringLiteral("Rank B"), QStringLiteral("Logit A"), QStringLiteral("Logit B"),
           QStringLiteral("B − A")};
 }
 

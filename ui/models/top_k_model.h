@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "ui/models/table_model.h"
 #include "analysis/compare/comparison.h"
+#include "ui/models/table_model.h"
 
 namespace driftscope::ui {
 

@@ -39,10 +39,10 @@ void add_divergence_facts(const Divergence& d, std::vector<VerdictFact>& facts) 
                    QStringLiteral("B's best logit minus its second best")});
   facts.push_back({QStringLiteral("Drift here"), logits(d.drift),
                    QStringLiteral("Centred RMS difference of the two rows at this step")});
-  facts.push_back({QStringLiteral("Usual drift"),
-                   QStringLiteral("%1 (× %2)").arg(logits(d.usual_drift),
-                                                   short_number(d.drift_excess, 3)),
-                   QStringLiteral("Median centred RMS of the run; in brackets: drift here / usual")});
+  facts.push_back(
+      {QStringLiteral("Usual drift"),
+       QStringLiteral("%1 (× %2)").arg(logits(d.usual_drift), short_number(d.drift_excess, 3)),
+       QStringLiteral("Median centred RMS of the run; in brackets: drift here / usual")});
 }
 
 void add_run_facts(const Comparison& comparison, std::vector<VerdictFact>& facts) {
@@ -94,8 +94,8 @@ VerdictSummary verdict_summary(const Comparison& comparison) {
   }
   add_run_facts(comparison, summary.facts);
   if (const QString state = state_of(comparison); !state.isEmpty()) {
-    summary.facts.push_back({QStringLiteral("Run"), state,
-                             QStringLiteral("Not all planned steps are here (yet)")});
+    summary.facts.push_back(
+        {QStringLiteral("Run"), state, QStringLiteral("Not all planned steps are here (yet)")});
   }
   return summary;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The verdict in lines of text: for the bar, for the clipboard, and for people who do not see colour.
+// The verdict in lines of text: for the bar, for the clipboard, and for people who do not see
+// colour.
 #pragma once
 
 #include <QString>
@@ -17,14 +18,14 @@ struct VerdictFact {
 };
 
 struct VerdictSummary {
-  QString tier;       // "TOKEN"
-  QString headline;   // "First divergence at step 17: A ‘ the’, B ‘ a’"
-  QString cause;      // "near tie"; empty without a divergence
-  QString reason;     // one sentence with the figures
+  QString tier;      // "TOKEN"
+  QString headline;  // "First divergence at step 17: A ‘ the’, B ‘ a’"
+  QString cause;     // "near tie"; empty without a divergence
+  QString reason;    // one sentence with the figures
   std::vector<VerdictFact> facts;
-  bool good = false;        // bitwise, tolerance, token
+  bool good = false;  // bitwise, tolerance, token
   bool inconclusive = false;
-  bool running = false;     // the run has not ended
+  bool running = false;  // the run has not ended
 };
 [[nodiscard]] VerdictSummary verdict_summary(const Comparison& comparison);
 [[nodiscard]] QString to_text(const VerdictSummary& summary);

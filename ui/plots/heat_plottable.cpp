@@ -44,17 +44,19 @@ void HeatPlottable::draw(QCPPainter* painter) {
   if (m_heatmap == nullptr || m_heatmap->rows() == 0 || m_heatmap->steps() == 0) return;
   const QCPRange range = keyAxis()->range();
   const std::int64_t limit = m_heatmap->steps() - 1;
-  const auto first = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(range.lower)), 0, limit);
-  const auto last = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(range.upper)), 0, limit);
+  const auto first =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(range.lower)), 0, limit);
+  const auto last =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(range.upper)), 0, limit);
   const double rows = static_cast<double>(m_heatmap->rows());
   const QPointF top_left = coordsToPixels(static_cast<double>(first) - 0.5, -0.5);
   const QPointF bottom_right = coordsToPixels(static_cast<double>(last) + 0.5, rows - 0.5);
   const QRectF target(top_left, bottom_right);
   // At most one cell per pixel: enlarging an image repeats cells and loses none.
-  const auto columns = std::clamp<std::int64_t>(static_cast<std::int64_t>(target.width()), 1,
-                                                last - first + 1);
-  const auto lines = std::clamp<std::int64_t>(static_cast<std::int64_t>(target.height()), 1,
-                                              m_heatmap->rows());
+  const auto columns =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(target.width()), 1, last - first + 1);
+  const auto lines =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(target.height()), 1, m_heatmap->rows());
   const auto cells = m_heatmap->pooled(first, last, columns, lines);
   QImage image(static_cast<int>(columns), static_cast<int>(lines), QImage::Format_RGB32);
   for (std::int64_t y = 0; y < lines; ++y) {

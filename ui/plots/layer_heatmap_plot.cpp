@@ -61,7 +61,8 @@ QString LayerHeatmapPlot::readout(std::int64_t step) const {
   std::int64_t place = -1;
   for (std::int64_t row = 0; row < m_heatmap.rows(); ++row) {
     const HeatCell cell = m_heatmap.cell(row, step);
-    if (place >= 0 && hotter(hottest, cell).kind == hottest.kind && hottest.value >= cell.value) continue;
+    if (place >= 0 && hotter(hottest, cell).kind == hottest.kind && hottest.value >= cell.value)
+      continue;
     hottest = cell;
     place = row;
   }

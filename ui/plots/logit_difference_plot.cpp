@@ -87,8 +87,8 @@ QString LogitDifferencePlot::readout(std::int64_t step) const {
 QString LogitDifferencePlot::summary() const {
   if (!comparison()) return {};
   const auto& steps = comparison()->steps;
-  const auto broken = std::count_if(steps.begin(), steps.end(),
-                                    [](const auto& step) { return unhealthy(*step); });
+  const auto broken =
+      std::count_if(steps.begin(), steps.end(), [](const auto& step) { return unhealthy(*step); });
   return QStringLiteral("%1 steps; %2 with NaN or infinity.").arg(steps.size()).arg(broken);
 }
 

@@ -20,10 +20,13 @@ MarginPlot::MarginPlot(QWidget* parent)
 
 void MarginPlot::rebuild() {
   const Theme& t = theme();
-  m_margin_a.set_style({.colour = t.side_a, .shape = QCPScatterStyle::ssDisc}, t);
-  // Dashed, so that A shows through where both are the same.
-  m_margin_b.set_style(
-      {.colour = t.side_b, .shape = QCPScatterStyle::ssSquare, .pen = Qt::DashLine}, t);
+  m_margin_a.set_style({.colour = t.side_a, .shape = QCPScatterStyle::ssDisc, .mark_size = 9.0}, t);
+  // Dashed and with smaller marks, so that A shows through where both are the same.
+  m_margin_b.set_style({.colour = t.side_b,
+                        .shape = QCPScatterStyle::ssSquare,
+                        .pen = Qt::DashLine,
+                        .mark_size = 4.0},
+                       t);
   m_pull.set_style({.colour = t.series_two, .pen = Qt::DotLine, .mark_non_finite = false}, t);
   m_possible.set_colour(t.warning);
   m_flips.set_colour(t.divergence);

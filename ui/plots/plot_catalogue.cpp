@@ -18,7 +18,8 @@ StepPlot* make(QWidget* parent) {
 }
 
 constexpr std::array kPlots{
-    PlotInfo{"logit_difference", "Logit difference", make<LogitDifferencePlot>, PlotNeeds::steps, 4},
+    PlotInfo{"logit_difference", "Logit difference", make<LogitDifferencePlot>, PlotNeeds::steps,
+             4},
     PlotInfo{"rank_flips", "Rank flips", make<RankFlipPlot>, PlotNeeds::steps, 4},
     PlotInfo{"margins", "Margin and headroom", make<MarginPlot>, PlotNeeds::steps, 4},
     PlotInfo{"layer_heatmap", "Drift per layer", make<LayerHeatmapPlot>, PlotNeeds::taps, 4},

@@ -37,8 +37,8 @@ int PlotHeader::mark_width(const LegendEntry& entry) const {
 
 void PlotHeader::draw_mark(QCPPainter* painter, const LegendEntry& entry, QRectF box) const {
   const QPointF middle = box.center();
-  painter->setPen(QPen(entry.colour, 1.6, entry.mark == LegendMark::dashed_line ? Qt::DashLine
-                                                                                : Qt::SolidLine));
+  painter->setPen(QPen(entry.colour, 1.6,
+                       entry.mark == LegendMark::dashed_line ? Qt::DashLine : Qt::SolidLine));
   painter->setBrush(entry.colour);
   switch (entry.mark) {
     case LegendMark::line:

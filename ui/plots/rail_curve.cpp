@@ -28,10 +28,9 @@ void RailCurve::set_style(const CurveStyle& style, const Theme& theme) {
   m_style = style;
   m_line->setPen(QPen(style.colour, 1, style.pen));
   m_zeros->setPen(QPen(style.colour, 1));
-  m_zeros->setScatterStyle(QCPScatterStyle(style.shape == QCPScatterStyle::ssNone
-                                               ? QCPScatterStyle::ssDisc
-                                               : style.shape,
-                                           style.colour, style.colour, 4));
+  m_zeros->setScatterStyle(QCPScatterStyle(
+      style.shape == QCPScatterStyle::ssNone ? QCPScatterStyle::ssDisc : style.shape, style.colour,
+      style.colour, 4));
   m_non_finite->setPen(QPen(theme.non_finite, 1));
   m_non_finite->setScatterStyle(
       QCPScatterStyle(QCPScatterStyle::ssCross, theme.non_finite, theme.non_finite, 7));
@@ -57,13 +56,16 @@ void RailCurve::refill(const RailScale& scale, const StepView& view) {
     keys << key;
     values << scale.coordinate(column.maximum);
   }
-  const bool marks = m_style.shape != QCPScatterStyle::ssNone && view.pixels_per_step >= kRoomForMarks;
-  m_line->setScatterStyle(marks ? QCPScatterStyle(m_style.shape, m_style.colour, m_style.colour, 5)
-                                : QCPScatterStyle(QCPScatterStyle::ssNone));
+  const bool marks =
+      m_style.shape != QCPScatterStyle::ssNone && view.pixels_per_step >= kRoomForMarks;
+  m_line->setScatterStyle(
+      marks ? QCPScatterStyle(m_style.shape, m_style.colour, m_style.colour, m_style.mark_size)
+            : QCPScatterStyle(QCPScatterStyle::ssNone));
   m_line->setData(keys, values, true);
   m_zeros->setData(zeros, QVector<double>(zeros.size(), scale.zero_rail()), true);
   if (!m_style.mark_non_finite) non_finite.clear();
-  m_non_finite->setData(non_finite, QVector<double>(non_finite.size(), scale.non_finite_rail()), true);
+  m_non_finite->setData(non_finite, QVector<double>(non_finite.size(), scale.non_finite_rail()),
+                        true);
 }
 
 StepMarks::StepMarks(QCustomPlot& plot, QCPScatterStyle::ScatterShape shape, double size)
@@ -93,7 +95,8 @@ void StepMarks::refill(const StepView& view) {
 
 void apply_rail_axis(QCPAxis& axis, const RailScale& scale, int wanted_ticks) {
   auto ticker = QSharedPointer<QCPAxisTickerText>::create();
-  for (const ScaleTick& tick : scale.ticks(wanted_ticks)) ticker->addTick(tick.coordinate, tick.label);
+  for (const ScaleTick& tick : scale.ticks(wanted_ticks))
+    ticker->addTick(tick.coordinate, tick.label);
   axis.setTicker(ticker);
   axis.setRange(scale.lower(), scale.upper());
 }

@@ -13,9 +13,11 @@ namespace driftscope::ui {
 
 struct CurveStyle {
   QColor colour;
-  QCPScatterStyle::ScatterShape shape = QCPScatterStyle::ssNone;  // at every step, when there is room
+  QCPScatterStyle::ScatterShape shape =
+      QCPScatterStyle::ssNone;  // at every step, when there is room
   Qt::PenStyle pen = Qt::SolidLine;
   bool mark_non_finite = true;
+  double mark_size = 5.0;
 };
 
 class RailCurve {

@@ -41,7 +41,8 @@ void RankFlipPlot::refill(const StepView& view) {
 }
 
 QString RankFlipPlot::empty_reason() const {
-  if (!comparison()) return QStringLiteral("Ranks of the best tokens appear here with the first step");
+  if (!comparison())
+    return QStringLiteral("Ranks of the best tokens appear here with the first step");
   if (m_ranks.empty()) return QStringLiteral("No step of A and B has been compared yet");
   return {};
 }
@@ -50,16 +51,17 @@ QString RankFlipPlot::readout(std::int64_t step) const {
   if (step < 0 || step >= static_cast<std::int64_t>(m_ranks.size())) return {};
   const StepRanks& ranks = m_ranks[static_cast<std::size_t>(step)];
   if (ranks.flips == 0) return QStringLiteral("same order");
-  return QStringLiteral("%1 pairs change order%2")
+  return QStringLiteral("%1 %2 order%3")
       .arg(ranks.flips)
+      .arg(ranks.flips == 1 ? QStringLiteral("pair changes") : QStringLiteral("pairs change"))
       .arg(ranks.flipped ? QStringLiteral(", first place too") : QString());
 }
 
 QString RankFlipPlot::summary() const {
   const auto moved = std::count_if(m_ranks.begin(), m_ranks.end(),
                                    [](const StepRanks& r) { return r.best_moved >= 0; });
-  const auto flipped = std::count_if(m_ranks.begin(), m_ranks.end(),
-                                     [](const StepRanks& r) { return r.flipped; });
+  const auto flipped =
+      std::count_if(m_ranks.begin(), m_ranks.end(), [](const StepRanks& r) { return r.flipped; });
   return QStringLiteral("%1 steps change the order of the best %2; %3 change the choice.")
       .arg(moved)
       .arg(m_depth)

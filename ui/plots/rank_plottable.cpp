@@ -37,8 +37,10 @@ void RankPlottable::draw(QCPPainter* painter) {
   if (m_ranks == nullptr || m_ranks->empty()) return;
   const QCPRange range = keyAxis()->range();
   const auto limit = static_cast<std::int64_t>(m_ranks->size()) - 1;
-  const auto first = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(range.lower)), 0, limit);
-  const auto last = std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(range.upper)), 0, limit);
+  const auto first =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(range.lower)), 0, limit);
+  const auto last =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(range.upper)), 0, limit);
   const double pixels_per_step = keyAxis()->coordToPixel(1.0) - keyAxis()->coordToPixel(0.0);
   painter->setAntialiasing(true);
   if (pixels_per_step < kDetailPixels) {
@@ -57,8 +59,8 @@ void RankPlottable::draw_step(QCPPainter* painter, const StepRanks& step,
   const auto draw_all = [&](bool moved) {
     for (const RankPath& path : step.paths) {
       if (path.moved() != moved) continue;
-      draw_path(painter, coordsToPixels(x - half, path.rank_a), coordsToPixels(x + half, path.rank_b),
-                path);
+      draw_path(painter, coordsToPixels(x - half, path.rank_a),
+                coordsToPixels(x + half, path.rank_b), path);
     }
   };
   draw_all(false);  // moved tokens on top
@@ -68,12 +70,13 @@ void RankPlottable::draw_step(QCPPainter* painter, const StepRanks& step,
 void RankPlottable::draw_path(QCPPainter* painter, QPointF from, QPointF to,
                               const RankPath& path) const {
   if (!path.moved()) {
-    painter->setPen(QPen(mix(m_theme->grid, m_theme->muted, 0.45), 1));
+    painter->setPen(QPen(mix(m_theme->grid, m_theme->muted, 0.2), 1));
     painter->drawLine(from, to);
     return;
   }
   const bool touches_first = path.rank_a == 0 || path.rank_b == 0;
-  painter->setPen(QPen(touches_first ? m_theme->divergence : m_theme->muted, touches_first ? 1.6 : 1));
+  painter->setPen(
+      QPen(touches_first ? m_theme->divergence : m_theme->muted, touches_first ? 1.6 : 1));
   painter->drawLine(from, to);
   const double room = std::min(3.2, std::abs(to.x() - from.x()) / 2.5);
   painter->setPen(Qt::NoPen);
@@ -93,7 +96,8 @@ void RankPlottable::draw_columns(QCPPainter* painter, std::int64_t first, std::i
   const auto flush = [&] {
     if (best < 0) return;
     // From the best rank that moved down to the rail: higher bars reach nearer to the choice.
-    painter->setPen(QPen(best == 0 ? m_theme->divergence : mix(m_theme->grid, m_theme->muted, 0.75), 1));
+    painter->setPen(
+        QPen(best == 0 ? m_theme->divergence : mix(m_theme->grid, m_theme->muted, 0.75), 1));
     painter->drawLine(QPointF(column, coordsToPixels(0, best).y()),
                       QPointF(column, coordsToPixels(0, m_depth).y()));
   };
@@ -105,7 +109,8 @@ void RankPlottable::draw_columns(QCPPainter* painter, std::int64_t first, std::i
       column = x;
       best = -1;
     }
-    if (ranks.best_moved >= 0) best = best < 0 ? ranks.best_moved : std::min(best, ranks.best_moved);
+    if (ranks.best_moved >= 0)
+      best = best < 0 ? ranks.best_moved : std::min(best, ranks.best_moved);
   }
   flush();
 }

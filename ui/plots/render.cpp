@@ -21,8 +21,9 @@ namespace driftscope::ui {
 namespace {
 
 constexpr int kPlotHeight = 220;
-constexpr int kHeaderHeight = 74;
-constexpr int kAxisHeight = 30;  // what the lowest plot needs more, for numbers and name of the axis
+constexpr int kHeaderHeight = 90;
+constexpr int kAxisHeight =
+    30;  // what the lowest plot needs more, for numbers and name of the axis
 constexpr int kSmallest = 200;
 constexpr int kLargest = 16384;
 
@@ -68,9 +69,9 @@ Result<Sheet> make_sheet(const ComparisonPointer& comparison, const RenderReques
   sheet.size = {request.size.width(), request.size.height() > 0 ? request.size.height() : natural};
   const auto in_range = [](int pixels) { return pixels >= kSmallest && pixels <= kLargest; };
   if (!in_range(sheet.size.width()) || !in_range(sheet.size.height())) {
-    return fail(ErrorKind::usage, fmt::format("--size {}x{}: width and height are {} to {} pixels",
-                                              sheet.size.width(), sheet.size.height(), kSmallest,
-                                              kLargest));
+    return fail(ErrorKind::usage,
+                fmt::format("--size {}x{}: width and height are {} to {} pixels",
+                            sheet.size.width(), sheet.size.height(), kSmallest, kLargest));
   }
   const double count = std::max(1.0, static_cast<double>(step_count(*comparison)));
   for (const PlotInfo* info : *chosen) {
@@ -103,11 +104,12 @@ void draw_header(QCPPainter& painter, const Comparison& comparison, int width, c
   painter.setPen(theme.muted);
   const QString cause =
       summary.cause.isEmpty() ? QString() : QStringLiteral("Cause: %1. ").arg(summary.cause);
-  painter.drawText(QRect(12, 28, width - 24, 20), Qt::AlignLeft | Qt::AlignVCenter,
+  painter.drawText(QRect(12, 30, width - 24, 34), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap,
                    cause + summary.reason);
   QStringList facts;
-  for (const VerdictFact& fact : summary.facts) facts << fact.label + QStringLiteral(" ") + fact.value;
-  painter.drawText(QRect(12, 48, width - 24, 20), Qt::AlignLeft | Qt::AlignVCenter,
+  for (const VerdictFact& fact : summary.facts)
+    facts << fact.label + QStringLiteral(" ") + fact.value;
+  painter.drawText(QRect(12, 66, width - 24, 18), Qt::AlignLeft | Qt::AlignVCenter,
                    facts.join(QStringLiteral("   ·   ")));
 }
 
@@ -162,9 +164,9 @@ bool draw_pdf(QIODevice& device, QSize size, const Draw& draw) {
   constexpr int kUnitsPerInch = 96;
   writer.setResolution(kUnitsPerInch);
   writer.setPageMargins(QMarginsF());
-  writer.setPageSize(QPageSize(QSizeF(size.width() * 72.0 / kUnitsPerInch,
-                                      size.height() * 72.0 / kUnitsPerInch),
-                               QPageSize::Point, QString(), QPageSize::ExactMatch));
+  writer.setPageSize(
+      QPageSize(QSizeF(size.width() * 72.0 / kUnitsPerInch, size.height() * 72.0 / kUnitsPerInch),
+                QPageSize::Point, QString(), QPageSize::ExactMatch));
   writer.setTitle(QStringLiteral("Driftscope"));
   QCPPainter painter(&writer);
   painter.setMode(QCPPainter::pmVectorized);
@@ -185,16 +187,16 @@ Result<void> render_plot(const ComparisonPointer& comparison, const RenderReques
     return request.format == QLatin1String(w.format);
   });
   if (writer == kWriters.end()) {
-    return fail(ErrorKind::usage, fmt::format("--format {}: choose png, svg or pdf",
-                                              request.format.toStdString()));
+    return fail(ErrorKind::usage,
+                fmt::format("--format {}: choose png, svg or pdf", request.format.toStdString()));
   }
   const auto sheet = make_sheet(comparison, request);
   if (!sheet) return tl::unexpected(sheet.error());
   QSaveFile file(request.path);
   const auto cannot_write = [&] {
     return fail(ErrorKind::output,
-                fmt::format("{}: cannot write: {}; choose another path",
-                            request.path.toStdString(), file.errorString().toStdString()));
+                fmt::format("{}: cannot write: {}; choose another path", request.path.toStdString(),
+                            file.errorString().toStdString()));
   };
   if (!file.open(QIODevice::WriteOnly)) return cannot_write();
   const bool written = writer->write(file, sheet->size, [&](QCPPainter& painter) {

@@ -12,14 +12,14 @@
 namespace driftscope::ui {
 
 struct RenderRequest {
-  QString plot = QStringLiteral("overview");   // an id of the catalogue, or "overview": all of them
-  QString format = QStringLiteral("png");      // png (two device pixels per unit), svg, pdf
+  QString plot = QStringLiteral("overview");  // an id of the catalogue, or "overview": all of them
+  QString format = QStringLiteral("png");     // png (two device pixels per unit), svg, pdf
   QString path;
-  QSize size{1200, 0};                         // logical pixels; height 0: what fits the plot
+  QSize size{1200, 0};  // logical pixels; height 0: what fits the plot
   ThemeKind theme = ThemeKind::light;
 };
-// Errors: usage (unknown plot or format, size out of range), inconclusive (the comparison lacks what
-// the plot needs), output (cannot write).
+// Errors: usage (unknown plot or format, size out of range), inconclusive (the comparison lacks
+// what the plot needs), output (cannot write).
 [[nodiscard]] Result<void> render_plot(const ComparisonPointer& comparison,
                                        const RenderRequest& request);
 

@@ -22,6 +22,14 @@ constexpr int kLeftMargin = 74;
 constexpr int kRightMargin = 14;
 constexpr int kClickTolerance = 4;  // pixels between press and release
 
+// A translucent band as wide as the step, so that the line of a divergence there stays visible.
+void draw_as_band(QCPItemStraightLine& line, const Theme& theme, const StepView& view) {
+  QColor colour = theme.selection;
+  const double width = std::clamp(view.pixels_per_step, 1.5, 60.0);
+  colour.setAlphaF(width < 4.0 ? 0.9F : 0.3F);
+  line.setPen(QPen(colour, width, Qt::SolidLine, Qt::FlatCap));
+}
+
 }  // namespace
 
 StepPlot::StepPlot(QString id, QString title, QWidget* parent)
@@ -68,8 +76,8 @@ void StepPlot::make_markers() {
     line->setVisible(false);
     return line;
   };
-  m_divergence_line = make_line();
   m_selection_line = make_line();
+  m_divergence_line = make_line();
   m_empty_note = new QCPItemText(m_plot);
   m_empty_note->setLayer(QStringLiteral("overlay"));
   m_empty_note->setSelectable(false);
@@ -105,7 +113,6 @@ void StepPlot::style_axes() {
   m_plot->xAxis->setLabel(m_step_labels ? QStringLiteral("step (generated token, from 0)")
                                         : QString());
   m_plot->xAxis->setLabelPadding(1);
-  m_selection_line->setPen(QPen(m_theme->selection, 1));
   m_divergence_line->setPen(QPen(m_theme->divergence, 1, Qt::DashLine));
   m_empty_note->setFont(text_font(9));
   m_empty_note->setColor(m_theme->muted);
@@ -158,9 +165,8 @@ void StepPlot::place_markers() {
   m_empty_note->setText(reason);
   const bool readable = reason.isEmpty() && has_steps && m_selected >= 0;
   const QString figures = readable ? readout(m_selected) : QString();
-  m_header->set_readout(figures.isEmpty()
-                            ? QString()
-                            : QStringLiteral("step %1: %2").arg(m_selected).arg(figures));
+  m_header->set_readout(
+      figures.isEmpty() ? QString() : QStringLiteral("step %1: %2").arg(m_selected).arg(figures));
   m_plot->setAccessibleDescription(reason.isEmpty() ? summary() + QStringLiteral(" ") + figures
                                                     : reason);
 }
@@ -199,7 +205,9 @@ StepView StepPlot::view_for(QSize size) const {
 }
 
 void StepPlot::update_now() {
-  refill(view_for(m_plot->size()));
+  const StepView view = view_for(m_plot->size());
+  refill(view);
+  draw_as_band(*m_selection_line, *m_theme, view);
   place_markers();
   m_plot->replot(QCustomPlot::rpQueuedReplot);
 }
@@ -210,7 +218,9 @@ void StepPlot::resizeEvent(QResizeEvent* event) {
 }
 
 void StepPlot::draw_into(QCPPainter& painter, QSize size) {
-  refill(view_for(size));
+  const StepView view = view_for(size);
+  refill(view);
+  draw_as_band(*m_selection_line, *m_theme, view);
   place_markers();
   m_plot->toPainter(&painter, size.width(), size.height());
 }
@@ -220,8 +230,8 @@ void StepPlot::on_range(double lower, double upper) {
   const double count = m_comparison ? static_cast<double>(step_count(*m_comparison)) : 0.0;
   const double low_limit = -0.5;
   const double high_limit = std::max(count, 1.0) - 0.5;
-  const double span = std::clamp(upper - lower, std::min(3.0, high_limit - low_limit),
-                                 high_limit - low_limit);
+  const double span =
+      std::clamp(upper - lower, std::min(3.0, high_limit - low_limit), high_limit - low_limit);
   lower = std::clamp((lower + upper - span) / 2.0, low_limit, high_limit - span);
   set_step_range(lower, lower + span);
   emit range_changed(lower, lower + span);
@@ -259,7 +269,8 @@ bool StepPlot::eventFilter(QObject* watched, QEvent* event) {
       m_press_x = position.x();
       break;
     case QEvent::MouseButtonRelease:
-      if (mouse->button() == Qt::LeftButton && std::abs(position.x() - m_press_x) <= kClickTolerance) {
+      if (mouse->button() == Qt::LeftButton &&
+          std::abs(position.x() - m_press_x) <= kClickTolerance) {
         on_click(position.x());
       }
       break;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Base of every plot: one shared step axis with the same margins in all plots, the selected step, the
-// first divergence, zoom and pan, drawing on screen and into a file.
+// Base of every plot: one shared step axis with the same margins in all plots, the selected step,
+// the first divergence, zoom and pan, drawing on screen and into a file.
 #pragma once
 
 #include <QColor>

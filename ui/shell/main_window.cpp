@@ -93,8 +93,8 @@ void MainWindow::make_docks() {
   QDockWidget* top = add_dock(tr("Top-K"), m_inspector, Qt::RightDockWidgetArea);
   QDockWidget* metrics = add_dock(tr("Metrics"), m_metrics, Qt::RightDockWidgetArea);
   QDockWidget* findings = add_dock(tr("Findings"), m_findings, Qt::RightDockWidgetArea);
-  QDockWidget* differences = add_dock(tr("Settings that differ"), m_differences,
-                                      Qt::RightDockWidgetArea);
+  QDockWidget* differences =
+      add_dock(tr("Settings that differ"), m_differences, Qt::RightDockWidgetArea);
   m_run_dock = add_dock(tr("Run"), m_run_panel, Qt::LeftDockWidgetArea);
   tabifyDockWidget(top, metrics);
   tabifyDockWidget(findings, differences);
@@ -144,7 +144,8 @@ void MainWindow::show_comparison(const ComparisonPointer& comparison, bool fresh
   const std::int64_t count = step_count(*comparison);
   if (!m_user_selected) {
     const bool live = comparison->state == TraceState::partial && m_run.running();
-    select_step(live ? first_difference(*comparison).value_or(count - 1) : initial_step(*comparison));
+    select_step(live ? first_difference(*comparison).value_or(count - 1)
+                     : initial_step(*comparison));
   } else {
     select_step(std::min(m_selected, count - 1));
   }

@@ -31,8 +31,8 @@ class VerdictBar;
 class MainWindow final : public QMainWindow {
   Q_OBJECT
  public:
-  // `settings` keeps geometry, recent files and the last run; null: nothing is kept. It outlives the
-  // window.
+  // `settings` keeps geometry, recent files and the last run; null: nothing is kept. It outlives
+  // the window.
   explicit MainWindow(QSettings* settings, QWidget* parent = nullptr);
   ~MainWindow() override;
 

@@ -24,7 +24,8 @@ namespace driftscope::ui {
 namespace {
 
 template <class Receiver, class Slot>
-QAction* add(QMenu* menu, const QString& text, const QKeySequence& key, Receiver* receiver, Slot slot) {
+QAction* add(QMenu* menu, const QString& text, const QKeySequence& key, Receiver* receiver,
+             Slot slot) {
   QAction* action = menu->addAction(text);
   action->setShortcut(key);
   QObject::connect(action, &QAction::triggered, receiver, slot);
@@ -86,7 +87,8 @@ void MainWindow::make_view_menu() {
   add(menu, tr("Show &all steps"), QKeySequence(Qt::Key_0), this, [this] { m_plots->show_all(); });
   menu->addSeparator();
   auto* themes = new QActionGroup(this);
-  for (const auto& [kind, text] : {std::pair{ThemeKind::light, tr("&Light")}, {ThemeKind::dark, tr("&Dark")}}) {
+  for (const auto& [kind, text] :
+       {std::pair{ThemeKind::light, tr("&Light")}, {ThemeKind::dark, tr("&Dark")}}) {
     QAction* action = add(menu, text, {}, this, [this, kind = kind] { set_theme(kind); });
     action->setCheckable(true);
     action->setChecked(theme_kind_of(palette()) == kind);
@@ -163,9 +165,9 @@ void MainWindow::export_plot() {
   QStringList filters{tr("All plots, PNG (*.png)"), tr("All plots, SVG (*.svg)"),
                       tr("All plots, PDF (*.pdf)")};
   QString chosen;
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export plots"),
-                                                    QStringLiteral("overview.png"),
-                                                    filters.join(QStringLiteral(";;")), &chosen);
+  const QString path =
+      QFileDialog::getSaveFileName(this, tr("Export plots"), QStringLiteral("overview.png"),
+                                   filters.join(QStringLiteral(";;")), &chosen);
   if (path.isEmpty()) return;
   const QString suffix = path.section(QLatin1Char('.'), -1).toLower();
   const auto done = render_plot(m_comparison, {.plot = QStringLiteral("overview"),
@@ -189,8 +191,8 @@ void MainWindow::copy_table(bool markdown) const {
 
 void MainWindow::set_theme(ThemeKind kind) {
   apply_theme(kind);
-  const QString name = kind == ThemeKind::dark ? QStringLiteral("theme_dark")
-                                               : QStringLiteral("theme_light");
+  const QString name =
+      kind == ThemeKind::dark ? QStringLiteral("theme_dark") : QStringLiteral("theme_light");
   if (auto* action = findChild<QAction*>(name)) action->setChecked(true);
 }
 

@@ -87,8 +87,8 @@ QPalette palette_of(const Theme& theme) {
 }  // namespace
 
 ThemeKind theme_kind_of(const QPalette& palette) {
-  const bool dark = palette.color(QPalette::Window).lightness() <
-                    palette.color(QPalette::WindowText).lightness();
+  const bool dark =
+      palette.color(QPalette::Window).lightness() < palette.color(QPalette::WindowText).lightness();
   return dark ? ThemeKind::dark : ThemeKind::light;
 }
 

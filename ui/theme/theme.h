@@ -11,10 +11,10 @@ namespace driftscope::ui {
 enum class ThemeKind { light, dark };
 
 struct Theme {
-  QColor window;      // behind everything
-  QColor surface;     // behind plots, tables and ribbons
+  QColor window;   // behind everything
+  QColor surface;  // behind plots, tables and ribbons
   QColor text;
-  QColor muted;       // secondary text, axes
+  QColor muted;  // secondary text, axes
   QColor grid;
   QColor side_a;      // blue; safe for the common colour-vision deficiencies beside side_b
   QColor side_b;      // orange

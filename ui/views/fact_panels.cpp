@@ -28,7 +28,9 @@ FindingsPanel::FindingsPanel(QWidget* parent)
   m_table->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
 }
 
-void FindingsPanel::set_comparison(const ComparisonPointer& comparison) { m_model.show(comparison); }
+void FindingsPanel::set_comparison(const ComparisonPointer& comparison) {
+  m_model.show(comparison);
+}
 
 DifferencesPanel::DifferencesPanel(QWidget* parent)
     : QWidget(parent),

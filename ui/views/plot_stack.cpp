@@ -10,7 +10,8 @@
 
 namespace driftscope::ui {
 
-PlotStack::PlotStack(QWidget* parent) : QWidget(parent), m_splitter(new QSplitter(Qt::Vertical, this)) {
+PlotStack::PlotStack(QWidget* parent)
+    : QWidget(parent), m_splitter(new QSplitter(Qt::Vertical, this)) {
   setObjectName(QStringLiteral("plot_stack"));
   setAccessibleName(tr("Plots over steps"));
   auto* layout = new QVBoxLayout(this);
@@ -41,7 +42,8 @@ void PlotStack::set_comparison(const ComparisonPointer& comparison) {
   m_comparison = comparison;
   for (std::size_t i = 0; i < m_plots.size(); ++i) {
     const PlotInfo& info = plot_catalogue()[i];
-    m_plots[i]->setVisible(comparison ? can_show(info, *comparison) : info.needs == PlotNeeds::steps);
+    m_plots[i]->setVisible(comparison ? can_show(info, *comparison)
+                                      : info.needs == PlotNeeds::steps);
   }
   place_axis_labels();
   if (m_shows_all || m_upper > full_upper()) {
@@ -86,9 +88,11 @@ void PlotStack::show_all() { set_range(-0.5, full_upper()); }
 void PlotStack::zoom(double factor) {
   const bool selected_in_view =
       static_cast<double>(m_selected) >= m_lower && static_cast<double>(m_selected) <= m_upper;
-  const double centre = selected_in_view ? static_cast<double>(m_selected) : (m_lower + m_upper) / 2;
+  const double centre =
+      selected_in_view ? static_cast<double>(m_selected) : (m_lower + m_upper) / 2;
   const double limit = full_upper();
-  const double span = std::clamp((m_upper - m_lower) * factor, std::min(3.0, limit + 0.5), limit + 0.5);
+  const double span =
+      std::clamp((m_upper - m_lower) * factor, std::min(3.0, limit + 0.5), limit + 0.5);
   const double share = (centre - m_lower) / (m_upper - m_lower);
   const double lower = std::clamp(centre - share * span, -0.5, limit - span);
   set_range(lower, lower + span);

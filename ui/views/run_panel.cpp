@@ -29,9 +29,10 @@ QComboBox* preset_box(QWidget* parent, const QString& name) {
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   for (const Preset& preset : presets()) {
     box->addItem(QString::fromUtf8(preset.name.data(), static_cast<qsizetype>(preset.name.size())));
-    box->setItemData(box->count() - 1,
-                     QString::fromUtf8(preset.help.data(), static_cast<qsizetype>(preset.help.size())),
-                     Qt::ToolTipRole);
+    box->setItemData(
+        box->count() - 1,
+        QString::fromUtf8(preset.help.data(), static_cast<qsizetype>(preset.help.size())),
+        Qt::ToolTipRole);
   }
   return box;
 }
@@ -94,6 +95,10 @@ void RunPanel::make_fields() {
   m_preset_a = preset_box(this, tr("Preset of A"));
   m_preset_b = preset_box(this, tr("Preset of B"));
   m_knobs = new KnobEditor(this);
+  make_outcome();
+}
+
+void RunPanel::make_outcome() {
   m_command = new QPlainTextEdit(this);
   m_command->setAccessibleName(tr("Command"));
   m_command->setReadOnly(true);
@@ -200,7 +205,9 @@ void RunPanel::set_request(const RunRequest& request) {
 QStringList RunPanel::remote() const {
   return m_remote->text().split(QLatin1Char(' '), Qt::SkipEmptyParts);
 }
-void RunPanel::set_remote(const QStringList& words) { m_remote->setText(words.join(QLatin1Char(' '))); }
+void RunPanel::set_remote(const QStringList& words) {
+  m_remote->setText(words.join(QLatin1Char(' ')));
+}
 
 QString RunPanel::command_text() const {
   const auto arguments = run_arguments(request());

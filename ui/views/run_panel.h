@@ -43,6 +43,7 @@ class RunPanel final : public QWidget {
 
  private:
   void make_fields();
+  void make_outcome();
   void lay_out();
   QWidget* with_button(QLineEdit* field, const QString& name, bool folder);
   void preset_changed();

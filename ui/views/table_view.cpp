@@ -22,7 +22,9 @@ class EmphasisDelegate final : public QStyledItemDelegate {
     QStyledItemDelegate::initStyleOption(option, index);
     const Theme& theme = theme_of(option->palette);
     const auto emphasis = static_cast<Emphasis>(index.data(TableModel::kEmphasisRole).toInt());
-    const auto colour = [&](const QColor& value) { option->palette.setColor(QPalette::Text, value); };
+    const auto colour = [&](const QColor& value) {
+      option->palette.setColor(QPalette::Text, value);
+    };
     switch (emphasis) {
       case Emphasis::none:
         break;

@@ -14,7 +14,7 @@
 namespace driftscope::ui {
 namespace {
 
-constexpr int kLabelWidth = 30;   // "A" and "B" at the left, not scrolled
+constexpr int kLabelWidth = 30;  // "A" and "B" at the left, not scrolled
 constexpr int kCellHeight = 22;
 constexpr int kRulerHeight = 16;  // step numbers
 constexpr int kGap = 2;
@@ -156,8 +156,9 @@ void TokenRibbonView::draw_cell(QPainter& painter, const Theme& theme, QRect box
   }
   painter.setPen(theme.text);
   const QRect inner = box.adjusted(kPadding, 0, -kPadding + 1, 0);
-  painter.drawText(inner, Qt::AlignVCenter | Qt::AlignLeft | Qt::TextSingleLine,
-                   painter.fontMetrics().elidedText(shown(text), Qt::ElideRight, inner.width() + 2));
+  painter.drawText(
+      inner, Qt::AlignVCenter | Qt::AlignLeft | Qt::TextSingleLine,
+      painter.fontMetrics().elidedText(shown(text), Qt::ElideRight, inner.width() + 2));
 }
 
 void TokenRibbonView::draw_step(QPainter& painter, const Theme& theme, std::size_t index,
@@ -185,11 +186,44 @@ void TokenRibbonView::draw_step(QPainter& painter, const Theme& theme, std::size
   }
 }
 
+void TokenRibbonView::draw_visible(QPainter& painter, const Theme& theme) const {
+  painter.setClipRect(kLabelWidth, 0, viewport()->width() - kLabelWidth, viewport()->height());
+  const int offset = horizontalScrollBar()->value();
+  const auto found = std::upper_bound(m_lefts.begin(), m_lefts.end(), offset) - m_lefts.begin();
+  const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, found - 1));
+  int last_number_end = -100;
+  const QFont number_font = text_font(7.5);
+  const QFontMetrics number_metrics(number_font);
+  for (std::size_t i = first; i < m_ribbon.items.size(); ++i) {
+    const RibbonItem& item = m_ribbon.items[i];
+    const int x = kLabelWidth + m_lefts[i] - offset;
+    if (x > viewport()->width()) break;
+    painter.setFont(font());
+    draw_step(painter, theme, i, x);
+    ++m_drawn;
+    if (item.step % 5 != 0 || x < last_number_end + 12 || item.flipped) continue;
+    const QString number = QString::number(item.step);
+    painter.setFont(number_font);
+    painter.setPen(theme.muted);
+    painter.drawText(QRect(x, 0, 60, kRulerHeight - 1), Qt::AlignLeft | Qt::AlignVCenter, number);
+    last_number_end = x + number_metrics.horizontalAdvance(number);
+  }
+}
+
+void TokenRibbonView::draw_sides(QPainter& painter, const Theme& theme) const {
+  QFont bold = text_font(10);
+  bold.setBold(true);
+  painter.setFont(bold);
+  painter.setPen(theme.side_a);
+  painter.drawText(QRect(0, row_top(0), kLabelWidth, kCellHeight), Qt::AlignCenter, tr("A"));
+  painter.setPen(theme.side_b);
+  painter.drawText(QRect(0, row_top(1), kLabelWidth, kCellHeight), Qt::AlignCenter, tr("B"));
+}
+
 void TokenRibbonView::paintEvent(QPaintEvent*) {
   const Theme& theme = theme_of(palette());
   QPainter painter(viewport());
   painter.setRenderHint(QPainter::Antialiasing);
-  painter.setFont(font());
   m_drawn = 0;
   if (m_ribbon.items.empty()) {
     painter.setFont(text_font());
@@ -199,34 +233,9 @@ void TokenRibbonView::paintEvent(QPaintEvent*) {
     return;
   }
   painter.save();
-  painter.setClipRect(kLabelWidth, 0, viewport()->width() - kLabelWidth, viewport()->height());
-  const int offset = horizontalScrollBar()->value();
-  const auto found = std::upper_bound(m_lefts.begin(), m_lefts.end(), offset) - m_lefts.begin();
-  const auto first = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, found - 1));
-  int last_number_end = -100;
-  const QFont number_font = text_font(7.5);
-  for (std::size_t i = first; i < m_ribbon.items.size(); ++i) {
-    const int x = kLabelWidth + m_lefts[i] - offset;
-    if (x > viewport()->width()) break;
-    draw_step(painter, theme, i, x);
-    ++m_drawn;
-    const bool round = m_ribbon.items[i].step % 5 == 0;
-    if (!round || x < last_number_end + 12 || m_ribbon.items[i].flipped) continue;
-    painter.setFont(number_font);
-    painter.setPen(theme.muted);
-    const QString number = QString::number(m_ribbon.items[i].step);
-    painter.drawText(QRect(x, 0, 60, kRulerHeight - 1), Qt::AlignLeft | Qt::AlignVCenter, number);
-    last_number_end = x + painter.fontMetrics().horizontalAdvance(number);
-    painter.setFont(font());
-  }
+  draw_visible(painter, theme);
   painter.restore();
-  QFont bold = text_font(10);
-  bold.setBold(true);
-  painter.setFont(bold);
-  painter.setPen(theme.side_a);
-  painter.drawText(QRect(0, row_top(0), kLabelWidth, kCellHeight), Qt::AlignCenter, tr("A"));
-  painter.setPen(theme.side_b);
-  painter.drawText(QRect(0, row_top(1), kLabelWidth, kCellHeight), Qt::AlignCenter, tr("B"));
+  draw_sides(painter, theme);
 }
 
 }  // namespace driftscope::ui

@@ -42,6 +42,8 @@ class TokenRibbonView final : public QAbstractScrollArea {
   void draw_step(QPainter& painter, const Theme& theme, std::size_t index, int x) const;
   void draw_cell(QPainter& painter, const Theme& theme, QRect box, const QString& text,
                  const QColor& side, bool differs, bool ended) const;
+  void draw_visible(QPainter& painter, const Theme& theme) const;
+  void draw_sides(QPainter& painter, const Theme& theme) const;
   void describe();
   ComparisonPointer m_comparison;
   TokenRibbon m_ribbon;

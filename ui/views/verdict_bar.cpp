@@ -108,7 +108,8 @@ void VerdictBar::show_summary() {
   m_headline->setText(m_summary.headline);
   QString reason = m_summary.reason;
   if (!m_summary.cause.isEmpty()) {
-    reason = tr("<b>Cause: %1.</b> %2").arg(m_summary.cause.toHtmlEscaped(), reason.toHtmlEscaped());
+    reason =
+        tr("<b>Cause: %1.</b> %2").arg(m_summary.cause.toHtmlEscaped(), reason.toHtmlEscaped());
     m_reason->setTextFormat(Qt::RichText);
   } else {
     m_reason->setTextFormat(Qt::PlainText);
@@ -134,6 +135,8 @@ void VerdictBar::changeEvent(QEvent* event) {
 }
 
 void VerdictBar::copy_text() const { QApplication::clipboard()->setText(to_text(m_summary)); }
-void VerdictBar::copy_markdown() const { QApplication::clipboard()->setText(to_markdown(m_summary)); }
+void VerdictBar::copy_markdown() const {
+  QApplication::clipboard()->setText(to_markdown(m_summary));
+}
 
 }  // namespace driftscope::ui
