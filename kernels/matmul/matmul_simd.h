@@ -164,8 +164,7 @@ constexpr int direct_outputs() {
   constexpr int kSums = Vec::registers == 32 ? 24 : 12;
   constexpr int kMost = MR == 1 ? (Vec::registers == 32 ? 8 : 4) : 4;
   constexpr int fitting = kSums / (Q * MR);
-  constexpr int limited = fitting < 1 ? 1 : (fitting > kMost ? kMost : fitting);
-  return limited == 3 && MR == 1 ? 2 : (limited > 4 && limited < 8 ? 4 : limited);
+  return fitting < 1 ? 1 : (fitting > kMost ? kMost : fitting);
 }
 
 template <Dtype D, int Q, int MR>
