@@ -145,8 +145,7 @@ void BpeModel::merge_symbols(std::vector<Symbol>& symbols) const {
     Symbol& left = symbols[best.position];
     if (left.begin == left.end || left.next == kNone) continue;
     Symbol& right = symbols[left.next];
-    // Stale when its symbols have changed. Another pair that makes the same token passes, with
-    // the older rank: the reference implementation does so too.
+    // Stale when its symbols have changed since.
     const auto* merge = merges.find(left.id, right.id);
     if (merge == nullptr || merge->merged != best.merged) continue;
     left.id = best.merged;
@@ -157,6 +156,14 @@ void BpeModel::merge_symbols(std::vector<Symbol>& symbols) const {
     propose(left.previous);
     propose(best.position);
   }
+}
+
+std::size_t BpeModel::part_end(std::string_view word, std::size_t begin) const {
+  if (cut_before.empty()) return word.size();
+  // Markers at the front, then everything up to the next one.
+  std::size_t at = begin;
+  while (word.substr(at).starts_with(cut_before)) at += cut_before.size();
+  return std::min(word.find(cut_before, at), word.size());
 }
 
 void BpeModel::encode_word(std::string_view word, std::vector<WordToken>& tokens) const {

@@ -65,6 +65,12 @@ struct BpeModel {
   std::optional<std::int32_t> unknown;
   bool fuse_unknown = false;
   bool ignore_merges = false;  // a word that is a token as a whole is that token
+  // Where no merge joins another character with this one, a word may be cut before it without
+  // changing any id (SentencePiece's space marker); empty: no such character.
+  std::string cut_before;
+
+  // End of the part of `word` that begins at `begin` and can be encoded by itself.
+  [[nodiscard]] std::size_t part_end(std::string_view word, std::size_t begin) const;
 
   // `word` is valid UTF-8 unless byte_level. Appends; O(n log n).
   void encode_word(std::string_view word, std::vector<WordToken>& tokens) const;

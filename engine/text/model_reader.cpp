@@ -86,9 +86,17 @@ std::optional<MergePair> merge_pair(const json& merge) {
   return std::nullopt;
 }
 
+constexpr std::string_view kSpaceMarker = "\xE2\x96\x81";
+
+// A merge that would join another character with a space marker after it.
+bool joins_before_marker(const MergePair& pair) {
+  return pair.right.starts_with(kSpaceMarker) && !pair.left.ends_with(kSpaceMarker);
+}
+
 Result<void> read_merges(const json& merges, const std::string& name, TokenizerParts& parts) {
   if (!merges.is_array()) return malformed(name, "is not a list");
   parts.model.merges = MergeTable(merges.size());
+  bool can_cut = parts.ids.contains(std::string(kSpaceMarker));
   std::uint32_t rank = 0;
   for (const json& merge : merges) {
     const auto pair = merge_pair(merge);
@@ -108,8 +116,10 @@ Result<void> read_merges(const json& merges, const std::string& name, TokenizerP
       ids[i] = found->second;
     }
     parts.model.merges.insert(ids[0], ids[1], {rank, ids[2]});
+    can_cut = can_cut && !joins_before_marker(*pair);
     ++rank;
   }
+  if (can_cut) parts.model.cut_before = kSpaceMarker;
   return {};
 }
 
@@ -142,6 +152,7 @@ Result<void> read_options(ConfigFields& fields, TokenizerParts& parts) {
 void index_model(TokenizerParts& parts) {
   BpeModel& model = parts.model;
   model.byte_level = parts.pre_tokenizer.ends_in_bytes();
+  if (model.byte_level || model.ignore_merges) model.cut_before.clear();
   for (std::size_t byte = 0; byte < 256; ++byte) {
     const auto value = static_cast<std::uint8_t>(byte);
     const auto found =

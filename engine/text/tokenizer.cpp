@@ -25,9 +25,15 @@ class WordEncoder {
   explicit WordEncoder(const BpeModel& model) : m_model(model) {}
 
   void encode(const TextPiece& word, std::vector<EncodedToken>& tokens) {
-    for (const WordToken& token : lookup(word.text())) {
-      const ByteSpan span = word.source->span(word.begin + token.begin, word.begin + token.end);
-      tokens.push_back({TokenId{token.id}, span.begin, span.end});
+    const std::string_view text = word.text();
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = m_model.part_end(text, begin);
+      const std::size_t offset = word.begin + begin;
+      for (const WordToken& token : lookup(text.substr(begin, end - begin))) {
+        const ByteSpan span = word.source->span(offset + token.begin, offset + token.end);
+        tokens.push_back({TokenId{token.id}, span.begin, span.end});
+      }
+      begin = end;
     }
   }
 

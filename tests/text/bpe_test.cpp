@@ -145,6 +145,19 @@ TEST(Bpe, AgreesWithTheDefinitionOnRandomVocabularies) {
   }
 }
 
+TEST(Bpe, CuttingAtSpaceMarkersChangesNothing) {
+  const std::string marker = "\xE2\x96\x81";
+  const std::vector<std::string> tokens{marker,          "a",  "b",         marker + "a",
+                                        marker + marker, "ab", "b" + marker};
+  // No merge joins a letter with a marker after it: words may be cut there.
+  const auto cut = must_open(bpe_json(tokens, {marker + " a", marker + " " + marker, "a b"}));
+  EXPECT_EQ(ids_of(*cut, marker + "ab" + marker + "a" + marker + marker + marker + "ab"),
+            (std::vector<int>{3, 2, 3, 4, 3, 2}));
+  // This one has such a merge, of the lowest rank: b and the marker stay together.
+  const auto joined = must_open(bpe_json(tokens, {"b " + marker, marker + " a"}));
+  EXPECT_EQ(ids_of(*joined, marker + "ab" + marker + "a"), (std::vector<int>{3, 6, 1}));
+}
+
 TEST(Bpe, LongWordsWithoutSpaces) {
   // 2^17 equal letters halve at every rank. A quadratic merge would need minutes for this.
   std::vector<std::string> tokens{"a"};
