@@ -3,7 +3,9 @@
 add_library(driftscope_flags INTERFACE)
 target_compile_options(driftscope_flags INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -Werror
-    -ffp-contract=off -fno-fast-math>)
+    -ffp-contract=off -fno-fast-math>
+  # clang (fuzz targets) does not know gcc's pragmas.
+  $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-unknown-pragmas>)
 target_include_directories(driftscope_flags INTERFACE "${PROJECT_SOURCE_DIR}")
 # System headers of libraries stay out of -Werror through IMPORTED targets.
 if(DRIFTSCOPE_SANITIZE)
