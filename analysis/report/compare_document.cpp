@@ -132,9 +132,9 @@ Json taps_to_json(const Comparison& comparison) {
   Json json = Json::array();
   for (const TapDrift& tap : comparison.taps) {
     const auto largest = argmax(tap.max_abs);
-    // NaN counts as a difference.
+    // NaN says only that a row held one.
     const auto first = std::find_if(tap.max_abs.begin(), tap.max_abs.end(),
-                                    [](double value) { return !(value == 0.0); });
+                                    [](double value) { return value > 0.0; });
     json.push_back(
         {{"layer", tap.spec.layer},
          {"operation", tap.spec.operation},

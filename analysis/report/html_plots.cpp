@@ -70,8 +70,11 @@ std::string polyline(const Series& series, const Axis& axis) {
   const std::size_t steps = series.values.size();
   const std::size_t bucket = std::max<std::size_t>(1, (steps + kColumns - 1) / kColumns);
   const auto put = [&](std::size_t step) {
-    fmt::format_to(std::back_inserter(path), "{}{:.1f} {:.1f}", pen_down ? "L" : "M",
-                   step_place(step, steps), axis.place(series.values[step]));
+    const double x = step_place(step, steps);
+    const double y = axis.place(series.values[step]);
+    // The little stroke shows a step whose neighbours are not drawn.
+    fmt::format_to(std::back_inserter(path),
+                   fmt::runtime(pen_down ? "L{:.1f} {:.1f}" : "M{:.1f} {:.1f}h0.01"), x, y);
     pen_down = true;
   };
   for (std::size_t first = 0; first < steps; first += bucket) {
@@ -133,8 +136,9 @@ std::string frame(const Axis& axis, const PlotOptions& options, std::size_t step
       label(axis.place(value), fmt::format("{:.3g}", value));
     }
   }
-  for (int i = 0; i <= 4 && steps > 0; ++i) {
-    const std::size_t step = (steps - 1) * static_cast<std::size_t>(i) / 4;
+  const std::size_t marks = std::min<std::size_t>(steps, 5);
+  for (std::size_t i = 0; i < marks; ++i) {
+    const std::size_t step = marks == 1 ? 0 : (steps - 1) * i / (marks - 1);
     html += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                         step_place(step, steps), kBottom + 28, step);
   }

@@ -31,7 +31,7 @@ pre{background:var(--card);overflow:auto;padding:8px;white-space:pre-wrap}
 svg{display:block;width:100%;height:auto;margin:8px 0 18px}
 svg text{fill:var(--soft);font:11px system-ui,"DejaVu Sans",sans-serif}
 svg .title{fill:var(--ink);font-size:13px;font-weight:600}
-svg .axis{stroke:var(--line);fill:none}svg .mark{stroke:var(--mark);stroke-dasharray:4 3}
+svg path{stroke-linecap:round}svg .axis{stroke:var(--line);fill:none}svg .mark{stroke:var(--mark);stroke-dasharray:4 3}
 svg .a{stroke:var(--a);fill:none}svg .b{stroke:var(--b);fill:none}svg .c{stroke:var(--c);fill:none}
 svg .d{stroke:var(--d);fill:none}
 svg text.a{fill:var(--a);stroke:none}svg text.b{fill:var(--b);stroke:none}
