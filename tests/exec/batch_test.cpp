@@ -115,9 +115,8 @@ TEST(Batch, EverySequenceOfABatchGetsTheBitsItHasAlone) {
 }
 
 // Rows in flight, read off the plans that really ran.
-std::vector<std::string> plans_of(const RunConfig& config) {
+std::vector<std::string> plans_of(const LaneInput& input) {
   RecordingSink sink;
-  const auto input = input_of(config);
   const auto done =
       run_lockstep({.a = input, .b = input, .steps = 3, .control = false}, sink, {}, {});
   EXPECT_TRUE(done);
@@ -129,20 +128,28 @@ TEST(Batch, PlansNameTheRowsInFlight) {
   using testing::StartsWith;
   RunConfig config = config_of(PlanPolicy::shape_dependent);
   config.neighbours = 2;  // prompts of 3 and 8 tokens beside the target's 40
-  const auto plans = plans_of(config);
+  const auto plans = plans_of(input_of(config));
   EXPECT_THAT(plans, Contains(StartsWith("prefill q_proj m=51 n=64 k=64: ")));
   EXPECT_THAT(plans, Contains(StartsWith("prefill lm_head m=3 n=160 k=64: ")));
   EXPECT_THAT(plans, Contains(StartsWith("decode down_proj m=3 n=64 k=96: ")));
   EXPECT_THAT(plans, Contains(StartsWith("decode attention: flash ")));
 }
 
+// Tokens by the earlier request and by this one; one plan, so one line with both.
 TEST(Batch, AWarmPrefixIsTheLargestMultipleOf16BelowThePrompt) {
   using testing::Contains;
   using testing::StartsWith;
   RunConfig config = config_of(PlanPolicy::invariant);
   config.prefix_cache = PrefixCache::warm;
-  // 40 tokens: 32 by the earlier request, 8 by this one; one plan, so one line with both.
-  EXPECT_THAT(plans_of(config), Contains(StartsWith("prefill q_proj m=8..32 ")));
+  const auto plans_for = [&](std::int64_t tokens) {
+    LaneInput input = input_of(config);
+    input.prompt = some_ids(tokens, kVocabulary, 1);
+    return plans_of(input);
+  };
+  EXPECT_THAT(plans_for(40), Contains(StartsWith("prefill q_proj m=8..32 ")));
+  EXPECT_THAT(plans_for(49), Contains(StartsWith("prefill q_proj m=1..48 ")));
+  EXPECT_THAT(plans_for(48), Contains(StartsWith("prefill q_proj m=16..32 ")));
+  EXPECT_THAT(plans_for(16), Contains(StartsWith("prefill q_proj m=16 ")));
 }
 
 TEST(Batch, FusedProjectionsRunAsOneMatmul) {
@@ -152,7 +159,7 @@ TEST(Batch, FusedProjectionsRunAsOneMatmul) {
   RunConfig config = config_of(PlanPolicy::invariant);
   config.fused_qkv = true;
   config.fused_gate_up = true;
-  const auto plans = plans_of(config);
+  const auto plans = plans_of(input_of(config));
   EXPECT_THAT(plans, Contains(StartsWith("decode qkv_proj m=1 n=128 k=64: ")));
   EXPECT_THAT(plans, Contains(StartsWith("decode gate_up_proj m=1 n=192 k=64: ")));
   EXPECT_THAT(plans, Not(Contains(StartsWith("decode q_proj"))));
