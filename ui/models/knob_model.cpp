@@ -7,7 +7,7 @@
 namespace driftscope::ui {
 namespace {
 
-QString text_of(std::string_view text) {
+QString utf8_text(std::string_view text) {
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
 
@@ -15,12 +15,12 @@ QString text_of(std::string_view text) {
 QStringList choices_of(const KnobSpec& spec) {
   if (spec.kind == KnobKind::boolean) return {QStringLiteral("true"), QStringLiteral("false")};
   QStringList names;
-  for (const std::string_view choice : spec.choices) names << text_of(choice);
+  for (const std::string_view choice : spec.choices) names << utf8_text(choice);
   return names;
 }
 
 QString help_of(const KnobSpec& spec) {
-  QString help = QStringLiteral("%1: %2").arg(text_of(spec.id), text_of(spec.help));
+  QString help = QStringLiteral("%1: %2").arg(utf8_text(spec.id), utf8_text(spec.help));
   const bool number = spec.kind == KnobKind::integer || spec.kind == KnobKind::real;
   if (number && spec.maximum > spec.minimum) {
     help += QStringLiteral("\nRange: %1 … %2%3")
@@ -84,7 +84,7 @@ QVariant KnobModel::data(const QModelIndex& index, int role) const {
   switch (role) {
     case Qt::DisplayRole:
     case Qt::EditRole:
-      if (index.column() == knob) return text_of(row.title);
+      if (index.column() == knob) return utf8_text(row.title);
       return QString::fromStdString(get_knob(index.column() == side_a ? m_a : m_b, row));
     case Qt::ToolTipRole:
       return help_of(row);
