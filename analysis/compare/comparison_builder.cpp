@@ -241,6 +241,11 @@ std::int64_t ComparisonBuilder::compared_steps() const {
   return static_cast<std::int64_t>(m_state->steps.size());
 }
 
+std::size_t ComparisonBuilder::rows_waiting() const {
+  return m_state->waiting_a.size() + m_state->waiting_forced.size() +
+         m_state->control.rows_waiting();
+}
+
 std::shared_ptr<const StepComparison> ComparisonBuilder::step(std::int64_t index) const {
   if (index < 0 || index >= compared_steps()) return nullptr;
   return m_state->steps[static_cast<std::size_t>(index)];

@@ -68,6 +68,8 @@ class ComparisonBuilder : public TraceSink {
   [[nodiscard]] std::shared_ptr<const StepComparison> step(std::int64_t index) const;
   // The taps of a compared step, in the order of the facts; empty without taps.
   [[nodiscard]] std::vector<StepTapValues> tap_values(std::int64_t index) const;
+  // Rows kept because the row of another lane at the same step has not come yet.
+  [[nodiscard]] std::size_t rows_waiting() const;
   // A snapshot with statistics, causes, findings, tiers and verdict over what is there.
   [[nodiscard]] ComparisonPointer snapshot(TraceState state) const;
 

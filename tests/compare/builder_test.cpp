@@ -95,6 +95,38 @@ TEST(Builder, OrderOfArrivalChangesNothing) {
   }
 }
 
+TEST(Builder, RowsAreLetGoOncePaired) {
+  const Script script = random_run(8, 3);
+  ComparisonBuilder builder(script.facts, script.policy);
+  for (std::int64_t step = 0; step < 3; ++step) {
+    const auto i = static_cast<std::size_t>(step);
+    // Once A first, once the others first.
+    if (step == 1) {
+      ASSERT_TRUE(test::deliver(builder, Lane::b_forced, step, script.forced[i]));
+      ASSERT_TRUE(test::deliver(builder, Lane::control, step, script.control[i]));
+      EXPECT_EQ(builder.rows_waiting(), 2U);
+      ASSERT_TRUE(test::deliver(builder, Lane::a, step, script.a[i]));
+    } else {
+      ASSERT_TRUE(test::deliver(builder, Lane::a, step, script.a[i]));
+      EXPECT_EQ(builder.rows_waiting(), 2U);  // for b_forced and for control
+      ASSERT_TRUE(test::deliver(builder, Lane::b_forced, step, script.forced[i]));
+      ASSERT_TRUE(test::deliver(builder, Lane::control, step, script.control[i]));
+    }
+    EXPECT_EQ(builder.rows_waiting(), 0U);
+  }
+}
+
+TEST(Builder, RowsWhosePartnerWillNotComeAreLetGo) {
+  const Script script = random_run(9, 2);
+  ComparisonBuilder builder(script.facts, script.policy);
+  ASSERT_TRUE(test::deliver(builder, Lane::a, 0, script.a[0]));
+  builder.finish_lane(Lane::b_forced, TraceState::interrupted, "cancelled");
+  builder.finish_lane(Lane::control, TraceState::interrupted, "cancelled");
+  EXPECT_EQ(builder.rows_waiting(), 0U);
+  ASSERT_TRUE(test::deliver(builder, Lane::a, 1, script.a[1]));
+  EXPECT_EQ(builder.rows_waiting(), 0U);
+}
+
 TEST(Builder, TwoThreadsGiveEqualSnapshots) {
   const Script script = random_run(4, 12);
   std::string first, second;

@@ -88,6 +88,19 @@ TEST(Cause, NearTieByUnitsInTheLastPlace) {
       << flip.reason;
 }
 
+TEST(Cause, TheFlipsOwnDriftIsNoScaleForItsMargin) {
+  // One step only: its drift of 2 * 2^-4 between the two would pass for a near-tie by itself. The
+  // margin is thousands of f32 units, and no other step says what drift is usual.
+  Script script;
+  script.facts = test::facts_of(6, 1);
+  script.facts.layers = 0;  // no bound either
+  script.add({4.0F, 4.0F - 0x1p-4F, 0.5F, 0.0F, -1.0F, -2.0F},
+             {4.0F - 0x1p-4F, 4.0F, 0.5F, 0.0F, -1.0F, -2.0F});
+  const Divergence flip = *script.run()->first_divergence;
+  EXPECT_TRUE(std::isnan(flip.p95_pair_drift));
+  EXPECT_EQ(flip.cause, FlipCause::unexplained) << flip.reason;
+}
+
 TEST(Cause, ThresholdsAreThoseOfThePolicy) {
   Script script = bf16_run();
   script.policy.near_tie_ulps = 1.0;
