@@ -178,20 +178,6 @@ bool has_display() {
          !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM");
 }
 
-// Before there is a QApplication: it aborts the program where there is no display.
-bool wants_window(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word(argv[i]);
-    for (const std::string_view quiet :
-         {"--render", "--screenshot", "--help", "-h", "--version", "-v"}) {
-      if (word == quiet || (quiet.size() > 2 && word.starts_with(std::string(quiet) + "="))) {
-        return false;
-      }
-    }
-  }
-  return true;
-}
-
 // What the offscreen platform says of itself; it says nothing about the picture.
 void drop_platform_notes(QtMsgType type, const QMessageLogContext&, const QString& message) {
   const bool note = message.contains(QLatin1String("propagateSizeHints")) ||
@@ -201,27 +187,31 @@ void drop_platform_notes(QtMsgType type, const QMessageLogContext&, const QStrin
 }
 
 int run(int argc, char** argv) {
-  if (wants_window(argc, argv)) {
-    if (!has_display()) {
-      return complain(ErrorKind::engine,
-                      "there is no display (DISPLAY and WAYLAND_DISPLAY are not set); use "
-                      "a desktop session or ssh -X, or write plots to files with "
-                      "--render FILE.h5 -o plots.png");
-    }
-  } else {
+  QCommandLineParser parser;
+  declare(parser);
+  QStringList words;
+  for (int i = 0; i < argc; ++i) words << QString::fromLocal8Bit(argv[i]);
+  // Before there is a QApplication: that would abort the program where there is no display.
+  if (!parser.parse(words)) {
+    return complain(ErrorKind::usage,
+                    parser.errorText().toStdString() + "; see driftscope-gui --help");
+  }
+  const bool quiet =
+      parser.isSet(QStringLiteral("render")) || parser.isSet(QStringLiteral("screenshot")) ||
+      parser.isSet(QStringLiteral("help")) || parser.isSet(QStringLiteral("version"));
+  if (quiet) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
     qInstallMessageHandler(drop_platform_notes);
+  } else if (!has_display()) {
+    return complain(
+        ErrorKind::engine,
+        "there is no display (DISPLAY and WAYLAND_DISPLAY are not set); use a desktop "
+        "session or ssh -X, or write plots to files with --render FILE.h5 -o plots.png");
   }
   QApplication application(argc, argv);
   QApplication::setApplicationName(QStringLiteral("driftscope-gui"));
   QApplication::setOrganizationName(QStringLiteral("Driftscope"));
   QApplication::setApplicationVersion(QStringLiteral(DRIFTSCOPE_VERSION));
-  QCommandLineParser parser;
-  declare(parser);
-  if (!parser.parse(QApplication::arguments())) {
-    return complain(ErrorKind::usage,
-                    parser.errorText().toStdString() + "; see driftscope-gui --help");
-  }
   if (parser.isSet(QStringLiteral("help"))) parser.showHelp(0);
   if (parser.isSet(QStringLiteral("version"))) parser.showVersion();
   const auto options = read_options(parser);

@@ -80,6 +80,42 @@ TEST_F(LiveRun, EventsReachTheWindow) {
   EXPECT_FALSE(window.running());
 }
 
+// The headless program itself, where it has been built, on the sample model.
+TEST_F(LiveRun, TheHeadlessProgramItselfFillsTheWindow) {
+  const QString real = QStringLiteral(DRIFTSCOPE_BINARY_DIR "/app/cli/driftscope");
+  const QString model = QStringLiteral(DRIFTSCOPE_SOURCE_DIR "/samples/model");
+  if (!QFile::exists(real) || !QFile::exists(model + QStringLiteral("/model.safetensors"))) {
+    GTEST_SKIP() << "needs the built program driftscope and samples/model";
+  }
+  MainWindow window(nullptr);
+  prepare(window, real);
+  RunRequest request = window.run_panel().request();
+  request.model = model;
+  request.steps = 4;
+  request.taps = QStringLiteral("layers");
+  window.run_panel().set_request(request);
+  QSignalSpy ended(&window, &MainWindow::run_ended);
+  window.start_run();
+  ASSERT_TRUE(ended.wait(120000));
+  EXPECT_EQ(window.last_error().toStdString(), "");
+  EXPECT_EQ(ended[0][0].toInt(), 0);
+  ASSERT_NE(window.comparison(), nullptr);
+  EXPECT_EQ(window.comparison()->steps.size(), 4U);
+  EXPECT_FALSE(window.comparison()->taps.empty());
+  EXPECT_TRUE(QFile::exists(request.output));
+  // The capture says the same as the stream did.
+  const ComparisonPointer live = window.comparison();
+  QSignalSpy shown(&window, &MainWindow::capture_shown);
+  window.open_capture(request.output);
+  ASSERT_TRUE(shown.wait(120000));
+  ASSERT_EQ(window.comparison()->steps.size(), 4U);
+  EXPECT_EQ(window.comparison()->verdict, live->verdict);
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(window.comparison()->steps[i]->metrics.top_a, live->steps[i]->metrics.top_a);
+    EXPECT_EQ(window.comparison()->steps[i]->flips, live->steps[i]->flips);
+  }
+}
+
 TEST_F(LiveRun, TheChildGetsTheShownCommandAndEvents) {
   MainWindow window(nullptr);
   const QString log = m_folder.filePath(QStringLiteral("arguments"));

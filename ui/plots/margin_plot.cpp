@@ -27,7 +27,7 @@ void MarginPlot::rebuild() {
                         .pen = Qt::DashLine,
                         .mark_size = 4.0},
                        t);
-  m_pull.set_style({.colour = t.series_two, .pen = Qt::DotLine, .mark_non_finite = false}, t);
+  m_pull.set_style({.colour = t.series_two, .pen = Qt::DashDotLine, .mark_non_finite = false}, t);
   m_possible.set_colour(t.warning);
   m_flips.set_colour(t.divergence);
   set_legend({{LegendMark::circle, t.side_a, QStringLiteral("margin A")},
@@ -69,7 +69,7 @@ void MarginPlot::refill(const StepView& view) {
 }
 
 QString MarginPlot::empty_reason() const {
-  if (!comparison()) return QStringLiteral("Margins of both sides appear here with the first step");
+  if (!comparison()) return QStringLiteral("Margins appear here with the first step");
   if (comparison()->steps.empty()) {
     return QStringLiteral("No step of A and B has been compared yet");
   }

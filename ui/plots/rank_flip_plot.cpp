@@ -41,8 +41,7 @@ void RankFlipPlot::refill(const StepView& view) {
 }
 
 QString RankFlipPlot::empty_reason() const {
-  if (!comparison())
-    return QStringLiteral("Ranks of the best tokens appear here with the first step");
+  if (!comparison()) return QStringLiteral("Ranks appear here with the first step");
   if (m_ranks.empty()) return QStringLiteral("No step of A and B has been compared yet");
   return {};
 }

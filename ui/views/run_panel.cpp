@@ -146,7 +146,7 @@ void RunPanel::lay_out() {
   amounts->addWidget(m_taps);
   amounts->addWidget(m_control);
   amounts->addStretch();
-  form->addRow(tr("&Steps"), amounts);
+  form->addRow(tr("Steps"), amounts);
   form->addRow(tr("A"), m_preset_a);
   form->addRow(tr("B"), m_preset_b);
   auto* buttons = new QHBoxLayout;
