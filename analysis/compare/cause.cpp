@@ -102,6 +102,13 @@ bool is_draw(const Divergence& divergence, const StepComparison& step,
   if (facts.config_a.sampling.temperature > 0.0 || facts.config_b.sampling.temperature > 0.0) {
     return true;
   }
+  // Greedy picks the best entry unless a penalty moves it: only then can the settings explain
+  // another token. Without one, row and token contradict each other, and no draw is to blame.
+  const auto penalised = [](const SamplingConfig& sampling) {
+    return sampling.repetition_penalty != 1.0 || sampling.presence_penalty != 0.0 ||
+           sampling.frequency_penalty != 0.0;
+  };
+  if (!penalised(facts.config_a.sampling) && !penalised(facts.config_b.sampling)) return false;
   const auto& top_a = step.metrics.top_a;
   const auto& top_b = step.metrics.top_b;
   return (!top_a.empty() && divergence.token_a != top_a.front().token) ||

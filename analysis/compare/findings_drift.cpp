@@ -159,6 +159,11 @@ void find_drift_without_flip(const RunContext& context, std::vector<Finding>& fi
     headroom = std::fmin(headroom, metric_value(step->metrics, "headroom"));
   }
   const double max_abs = metric_value(largest->metrics, "max_abs");
+  // Headroom promises something only where every entry took part in it.
+  for (const auto& step : comparison.steps) {
+    const RowHealth& health = step->metrics.health;
+    if (health.nan_a + health.nan_b + health.infinite_a + health.infinite_b > 0) return;
+  }
   findings.push_back(make_finding(
       "drift_without_flip", Severity::notice,
       fmt::format("The logits drift but no choice changes: largest difference {} at step {}, least "

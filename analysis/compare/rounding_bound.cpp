@@ -188,6 +188,17 @@ bool same_weight_values(const RunConfig& a, const RunConfig& b, Dtype stored) {
          effective_dtype(a.lm_head_dtype, stored) == effective_dtype(b.lm_head_dtype, stored);
 }
 
+namespace {
+
+// True where everything before the logits is computed alike, so that only their rounding differs.
+bool only_logits_rounding_differs(const RunConfig& a, const RunConfig& b) {
+  RunConfig alike = b;
+  alike.logits_dtype = a.logits_dtype;
+  return !bits_may_differ(a, alike);
+}
+
+}  // namespace
+
 RoundingBound rounding_bound(const ExperimentFacts& facts, std::int64_t positions) {
   RoundingBound bound;
   const bool same_model = facts.model_sha256_a == facts.model_sha256_b;
@@ -199,7 +210,9 @@ RoundingBound rounding_bound(const ExperimentFacts& facts, std::int64_t position
   const Side b{facts.config_b, facts.hidden, facts.intermediate, longest};
   const double growth = squared_growth(facts.layers);
   double squares = 0.0;
+  const bool logits_only = only_logits_rounding_differs(facts.config_a, facts.config_b);
   for (const Source& source : kSources) {
+    if (logits_only && source.relative != logits_error) continue;
     const double relative = source.relative(a) + source.relative(b);
     const double share = (growth * source.per_layer + source.at_head) * relative * relative;
     squares += share;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "analysis/compare/conclusion.h"
 
@@ -47,6 +48,20 @@ const TapDrift* first_differing_tap(const Comparison& comparison) {
   return nullptr;
 }
 
+// NaN or infinity in every entry of one side: the model computed nothing.
+std::int64_t steps_without_finite_entries(const Comparison& comparison) {
+  return std::count_if(comparison.steps.begin(), comparison.steps.end(), [](const auto& step) {
+    return std::isnan(metric_value(step->metrics, "max_abs"));
+  });
+}
+
+bool has_undefined_entries(const Comparison& comparison) {
+  return std::any_of(comparison.steps.begin(), comparison.steps.end(), [](const auto& step) {
+    const RowHealth& health = step->metrics.health;
+    return health.nan_a + health.nan_b + health.infinite_a + health.infinite_b > 0;
+  });
+}
+
 // Of the free lanes.
 TierCheck check_token(const Comparison& comparison) {
   const LaneView* a = find_lane(comparison, Lane::a);
@@ -64,6 +79,11 @@ TierCheck check_token(const Comparison& comparison) {
         fmt::format("{}, but A has {} and B has {}", detail, a->tokens.size(), b->tokens.size())};
   }
   if (comparison.tokens_equal == 0) return {Tier::token, std::nullopt, "there are no tokens"};
+  if (const auto empty = steps_without_finite_entries(comparison); empty > 0) {
+    return {Tier::token, std::nullopt,
+            fmt::format("{}, but chosen from rows without one finite number at {}", detail,
+                        counted(empty, "step"))};
+  }
   if (comparison.state == TraceState::complete) return {Tier::token, true, detail};
   return held_so_far(Tier::token, comparison, detail);
 }
@@ -87,6 +107,12 @@ TierCheck check_bitwise(const Comparison& comparison, const TierCheck& token) {
   }
   if (token.holds == false) return {Tier::bitwise, false, token.detail};
   if (steps_of(comparison) == 0) return {Tier::bitwise, std::nullopt, "no step was compared"};
+  if (const auto empty = steps_without_finite_entries(comparison); empty > 0) {
+    return {Tier::bitwise, std::nullopt,
+            fmt::format("the bits agree, but the rows of {} hold no finite number: nothing was "
+                        "measured",
+                        counted(empty, "step"))};
+  }
   const std::string detail =
       fmt::format("all {} have the same bits", counted(steps_of(comparison), "step"));
   if (!token.holds)
@@ -95,7 +121,8 @@ TierCheck check_bitwise(const Comparison& comparison, const TierCheck& token) {
 }
 
 struct ToleranceUse {
-  double max_abs = 0.0, kl = 0.0;
+  double max_abs = std::numeric_limits<double>::quiet_NaN();  // NaN until one is defined
+  double kl = std::numeric_limits<double>::quiet_NaN();
   std::int64_t exceeded_step = -1;   // the first
   std::int64_t undecided_steps = 0;  // NaN, or infinities that do not match
 };
@@ -116,7 +143,8 @@ ToleranceUse measure_tolerance(const Comparison& comparison) {
     if (exceeded && use.exceeded_step < 0) use.exceeded_step = step->step;
     const bool undefined = std::isnan(max_abs) || health.nan_a + health.nan_b > 0 ||
                            health.unmatched > 0 || health.infinite_a != health.infinite_b;
-    if (undefined && !same_bits) ++use.undecided_steps;
+    // Rows without one finite entry say nothing even where their bits agree.
+    if ((undefined && !same_bits) || std::isnan(max_abs)) ++use.undecided_steps;
   }
   return use;
 }
@@ -166,7 +194,7 @@ TierCheck check_semantic(const Comparison& comparison, const TierCheck& token) {
     return text;
   };
   if (a != nullptr && b != nullptr && comparison.state == TraceState::complete &&
-      !a->tokens.empty()) {
+      !a->tokens.empty() && steps_without_finite_entries(comparison) == 0) {
     const auto text_a = text_of(*a);
     if (text_a && text_a == text_of(*b)) {
       return {Tier::semantic, true, "the texts are equal though the tokens differ"};
@@ -241,8 +269,9 @@ std::string describe_verdict(const Comparison& comparison) {
                        describe_limits(comparison.policy));
   }
   if (comparison.verdict == Tier::token && !comparison.steps.empty()) {
-    text += fmt::format(", while the logits drift by up to {}",
-                        figure(measure_tolerance(comparison).max_abs));
+    text += fmt::format(", while the logits drift by up to {}{}",
+                        figure(measure_tolerance(comparison).max_abs),
+                        has_undefined_entries(comparison) ? " where they are finite" : "");
   }
   text = fmt::format("{}: {}", name_of(comparison.verdict), text);
   if (divergence) text += fmt::format("; the texts part {}", parting);

@@ -16,6 +16,7 @@
 #include "app/cli/command.h"
 #include "app/cli/compare_policy.h"
 #include "app/cli/gui_program.h"
+#include "app/cli/output_file.h"
 
 namespace driftscope::cli {
 namespace {
@@ -94,11 +95,8 @@ Result<int> run(const ExportOptions& options, CommandContext& context) {
     return fail(ErrorKind::usage,
                 fmt::format("--to: \"{}\"; give one of {}png, svg, pdf", options.format, names));
   }
-  std::error_code code;
-  if (!options.force && fs::exists(options.output, code)) {
-    return fail(
-        ErrorKind::output,
-        fmt::format("{}: exists; give another name, or --force to replace it", options.output));
+  if (auto target = check_target(options.output, options.force); !target) {
+    return tl::unexpected(target.error());
   }
   auto exit_code = is_plot_format(options.format) ? export_plot(options) : export_document(options);
   if (exit_code && *exit_code == 0) context.console.note(fmt::format("saved {}", options.output));

@@ -5,6 +5,7 @@
 
 #include "analysis/capture/capture.h"
 #include "app/cli/command.h"
+#include "app/cli/output_file.h"
 
 namespace driftscope::cli {
 namespace {
@@ -16,11 +17,8 @@ struct RecoverOptions {
 };
 
 Result<int> run(const RecoverOptions& options, CommandContext& context) {
-  std::error_code code;
-  if (!options.force && std::filesystem::exists(options.output, code)) {
-    return fail(
-        ErrorKind::output,
-        fmt::format("{}: exists; give another name, or --force to replace it", options.output));
+  if (auto target = check_target(options.output, options.force); !target) {
+    return tl::unexpected(target.error());
   }
   auto steps = recover_capture(options.damaged, options.output);
   if (!steps) return tl::unexpected(steps.error());

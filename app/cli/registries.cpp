@@ -91,6 +91,8 @@ Result<int> knobs(const ListOptions& options, CommandContext& context) {
     }
     out += fmt::format("  {:<20} {} (default {})\n  {:<20} {}\n", knob.id, value_text(knob),
                        get_knob(RunConfig{}, knob), "", knob.help);
+    out += fmt::format("  {:<20} effect: {}{}\n", "", name_of(knob.effect),
+                       knob.effect_base.empty() ? "" : fmt::format(" (with {})", knob.effect_base));
     if (!knob.host_values.empty()) {
       out +=
           fmt::format("  {:<20} on the host backend: {}\n", "", fmt::join(knob.host_values, ", "));

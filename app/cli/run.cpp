@@ -16,6 +16,7 @@
 #include "app/cli/compare_policy.h"
 #include "app/cli/experiment.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/output_file.h"
 #include "app/cli/run_sink.h"
 #include "engine/config/envelope.h"
 #include "engine/config/knob.h"
@@ -54,16 +55,7 @@ Result<void> check_output(const RunOptions& options) {
   std::error_code code;
   const std::filesystem::path path(options.output);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
-  if (std::filesystem::is_directory(path, code)) {
-    return fail(ErrorKind::output,
-                fmt::format("{}: is a directory; give a file name", options.output));
-  }
-  if (!options.force && std::filesystem::exists(path, code)) {
-    return fail(
-        ErrorKind::output,
-        fmt::format("{}: exists; give another name, or --force to replace it", options.output));
-  }
-  return {};
+  return check_target(options.output, options.force);
 }
 
 struct Sides {

@@ -12,6 +12,7 @@
 #include "app/cli/experiment.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/npy.h"
+#include "app/cli/output_file.h"
 #include "engine/config/envelope.h"
 #include "engine/exec/lockstep.h"
 
@@ -121,11 +122,8 @@ Result<Side> make_score_side(const ScoreOptions& options, const Console& console
 
 Result<int> execute(const ScoreOptions& options, CommandContext& context,
                     InterruptGuard& interrupt) {
-  std::error_code code;
-  if (!options.force && std::filesystem::exists(options.output, code)) {
-    return fail(
-        ErrorKind::output,
-        fmt::format("{}: exists; give another name, or --force to replace it", options.output));
+  if (auto target = check_target(options.output, options.force); !target) {
+    return tl::unexpected(target.error());
   }
   const TapLevel taps = options.taps == "all"      ? TapLevel::all
                         : options.taps == "layers" ? TapLevel::layers

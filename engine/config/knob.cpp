@@ -230,9 +230,8 @@ Result<void> check_config(const RunConfig& config) {
   const bool host = config.backend == BackendKind::host;
   const std::string_view backend = host ? "host" : "cuda";
   if (!host) {
-    return fail(
-        ErrorKind::engine,
-        "knob backend: backend cuda cannot run models in this version; use --set backend=host");
+    return fail(ErrorKind::engine,
+                "knob backend: backend cuda cannot run models in this version; give backend=host");
   }
   for (const KnobSpec& knob : knob_registry()) {
     const auto& values = host ? knob.host_values : knob.cuda_values;
@@ -244,7 +243,7 @@ Result<void> check_config(const RunConfig& config) {
     }
   }
   if (config.batch_position > config.neighbours) {
-    return fail(ErrorKind::engine,
+    return fail(ErrorKind::usage,
                 fmt::format("knob batch_position: {} is beyond the {} neighbours; give 0 to {}",
                             config.batch_position, config.neighbours, config.neighbours));
   }

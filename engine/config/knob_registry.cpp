@@ -158,7 +158,7 @@ void add_matmul(std::vector<KnobSpec>& knobs) {
       {.base = "matmul_split_k=8"}));
   knobs.push_back(
       choice<FIELD(matmul_plan.accumulator)>({"accumulator", g, "Accumulator",
-                                              "Type of the sums: f32, f64, compensated f32 "
+                                              "Type of the matmul sums: f32, f64, compensated f32 "
                                               "(kahan), or rounded to 16 bits after each chunk."},
                                              {.base = "matmul_split_k=4"}));
   knobs.push_back(number<FIELD(matmul_plan.arrival_seed)>(

@@ -91,7 +91,7 @@ RunConfig f16_invariant() {
 
 constexpr std::array kPresets{
     Preset{"reference-f32",
-           "f32 activations, f64 sums and softmax, eager attention: nearest to exact",
+           "f32 activations, f64 matmul sums and softmax, eager attention: nearest to exact",
            &reference_f32},
     Preset{"bf16-invariant", "bf16, one plan for every shape: batch composition changes no bit",
            &bf16_invariant},

@@ -95,6 +95,14 @@ TEST(RoundingBound, OneSourceByHand) {
   EXPECT_NEAR(bound.relative, std::sqrt(squares), 1e-12);  // independent sources add in squares
 }
 
+TEST(RoundingBound, OnlyTheLogitsRoundingCountsWhereOnlyThatDiffers) {
+  ExperimentFacts facts = test::facts_of(100, 10);
+  facts.config_a.activation_dtype = facts.config_b.activation_dtype = Dtype::bf16;
+  facts.config_b.logits_dtype = Dtype::bf16;
+  // f32 on one side, bf16 on the other, one place at the head, lambda = 4.
+  EXPECT_DOUBLE_EQ(rounding_bound(facts, 20).relative, 4.0 * (0x1p-24 + 0x1p-8));
+}
+
 TEST(Weights, EffectiveDtype) {
   EXPECT_EQ(effective_dtype(WeightDtype::checkpoint, Dtype::bf16), Dtype::bf16);
   EXPECT_EQ(effective_dtype(WeightDtype::f32, Dtype::bf16), Dtype::bf16);
