@@ -91,13 +91,18 @@ class CaptureReader {
                                                              std::int64_t step) const = 0;
   [[nodiscard]] virtual Result<std::vector<float>> tap(Lane lane, const TapSpec& spec,
                                                        std::int64_t step) const = 0;
+  // The metrics of /comparison, one entry per step that was compared when the run ended; their
+  // rankings are empty, metrics that the file does not know are NaN. Empty for a run that was cut
+  // off.
+  [[nodiscard]] virtual Result<std::vector<StepMetrics>> stored_metrics() const = 0;
   // Checks the CRC-32C of every stored row. Error (malformed) names the first bad dataset and step.
   [[nodiscard]] virtual Result<std::int64_t> verify() const = 0;
   // Attributes and sizes for `inspect`, as compact JSON.
   [[nodiscard]] virtual Result<std::string> describe() const = 0;
 };
 
-// Reads every lane into a Comparison (streamed: memory does not grow with the file).
+// Reads every lane into a Comparison (streamed: memory does not grow with the file). Where only the
+// top K logits were kept: from the stored metrics and rankings, with a finding that says so.
 [[nodiscard]] Result<ComparisonPointer> compare_capture(const CaptureReader& reader,
                                                         const ComparePolicy& policy);
 // Lane a of two captures against each other.

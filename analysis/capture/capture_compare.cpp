@@ -5,6 +5,7 @@
 
 #include "analysis/capture/capture.h"
 #include "analysis/capture/experiment_json.h"
+#include "analysis/capture/stored_comparison.h"
 
 namespace driftscope {
 namespace {
@@ -130,6 +131,8 @@ TraceState weaker(TraceState a, TraceState b) { return a == TraceState::complete
 
 Result<ComparisonPointer> compare_capture(const CaptureReader& reader,
                                           const ComparePolicy& policy) {
+  const CaptureLaneInfo* lane_a = reader.lane(Lane::a);
+  if (lane_a != nullptr && !lane_a->full_rows) return compare_stored(reader, policy);
   auto facts = experiment_of(reader);
   if (!facts) return tl::unexpected<Error>(facts.error());
   std::vector<LaneSource> sources;

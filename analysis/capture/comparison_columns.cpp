@@ -70,30 +70,25 @@ void write_column(const Place& place, hid_t group, const std::string& name, hid_
   column.close(place, "H5Dclose", name);
 }
 
+// A column and its check; empty where the file lacks it: a metric that the writing version did not
+// know.
 template <class T>
-std::int64_t verify_column(const hdf5::SafeFile& file, const std::string& name, hid_t type) {
+std::vector<T> read_column(const hdf5::SafeFile& file, const std::string& name, hid_t type) {
   const std::string path = "/comparison/" + name;
-  if (!file.exists(path)) return 0;  // a metric that the writing version did not know
+  if (!file.exists(path)) return {};
   const hdf5::Rows rows(file, path, {.type = type, .width = 0, .filters = false});
+  if (rows.count() > file.size() / static_cast<std::int64_t>(sizeof(T))) {
+    hdf5::throw_rule(file.place(), path, "more rows than the file can hold");
+  }
+  std::vector<T> values(static_cast<std::size_t>(rows.count()));
+  rows.read(0, rows.count(), values.data());
   const hdf5::Dataset column = file.open_dataset(path);
   const std::int64_t stored =
       hdf5::read_int_attribute(file.place(), column.id(), std::string(layout::kCheckAttribute));
-  constexpr std::int64_t kSlice = 4096;
-  std::vector<T> values(kSlice);
-  std::uint32_t computed = 0;
-  for (std::int64_t first = 0; first < rows.count(); first += kSlice) {
-    if (first > file.size())
-      hdf5::throw_rule(file.place(), path, "more rows than the file can hold");
-    const std::int64_t count = std::min(kSlice, rows.count() - first);
-    rows.read(first, count, values.data());
-    computed =
-        crc32c_of(std::span<const T>(values).first(static_cast<std::size_t>(count)), computed);
-  }
-  // A killed writer may have come as far as the rows.
-  if (stored != std::int64_t{computed}) {
+  if (stored != std::int64_t{crc32c_of(std::span<const T>(values))}) {
     hdf5::throw_rule(file.place(), path, "fails its check value; the file is damaged");
   }
-  return 1;
+  return values;
 }
 
 }  // namespace
@@ -136,15 +131,28 @@ void write_comparison_columns(const Place& place, hid_t file, const Comparison& 
   group.close(place, "H5Gclose", "/comparison");
 }
 
-std::int64_t verify_comparison_columns(const hdf5::SafeFile& file) {
-  std::int64_t columns = verify_column<std::int64_t>(file, "step", H5T_STD_I64LE);
-  for (const MetricSpec& metric : metric_registry()) {
-    columns += verify_column<double>(file, std::string(metric.id), H5T_IEEE_F64LE);
+std::vector<StepMetrics> read_comparison_columns(const hdf5::SafeFile& file) {
+  const auto steps = read_column<std::int64_t>(file, "step", H5T_STD_I64LE);
+  const auto metrics = metric_registry();
+  StepMetrics blank;
+  blank.values.assign(metrics.size(), std::numeric_limits<double>::quiet_NaN());
+  std::vector<StepMetrics> entries(steps.size(), blank);
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    const auto values = read_column<double>(file, std::string(metrics[i].id), H5T_IEEE_F64LE);
+    const std::size_t rows = std::min(values.size(), entries.size());
+    for (std::size_t row = 0; row < rows; ++row) entries[row].values[i] = values[row];
   }
+  const auto tokens = read_column<std::int32_t>(file, "max_abs_token", H5T_STD_I32LE);
+  const std::size_t rows = std::min(tokens.size(), entries.size());
+  for (std::size_t row = 0; row < rows; ++row) entries[row].max_abs_token = TokenId{tokens[row]};
+  return entries;
+}
+
+void verify_comparison_columns(const hdf5::SafeFile& file) {
+  static_cast<void>(read_comparison_columns(file));
   for (const TokenColumn& column : kTokenColumns) {
-    columns += verify_column<std::int32_t>(file, column.name, H5T_STD_I32LE);
+    static_cast<void>(read_column<std::int32_t>(file, column.name, H5T_STD_I32LE));
   }
-  return columns;
 }
 
 }  // namespace driftscope

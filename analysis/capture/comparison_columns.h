@@ -13,7 +13,9 @@ namespace driftscope {
 void create_comparison_columns(const hdf5::Place& place, hid_t file);
 // Fills them from the steps of `comparison`. Throws hdf5::Hdf5Failure.
 void write_comparison_columns(const hdf5::Place& place, hid_t file, const Comparison& comparison);
-// Checks the columns that a closed capture holds; returns how many. Throws hdf5::Hdf5Failure.
-[[nodiscard]] std::int64_t verify_comparison_columns(const hdf5::SafeFile& file);
+// Reads them, the entries without rankings. Throws hdf5::Hdf5Failure.
+[[nodiscard]] std::vector<StepMetrics> read_comparison_columns(const hdf5::SafeFile& file);
+// Checks all columns that a closed capture holds. Throws hdf5::Hdf5Failure.
+void verify_comparison_columns(const hdf5::SafeFile& file);
 
 }  // namespace driftscope

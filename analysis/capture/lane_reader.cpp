@@ -51,6 +51,7 @@ LaneReader::LaneReader(const hdf5::SafeFile& file, Lane lane, std::int64_t vocab
   read_attributes();
   read_columns();
   m_info.steps_complete = std::min(m_claimed_steps, rows_present());
+  check_account();
 }
 
 void LaneReader::read_attributes() {
@@ -170,6 +171,17 @@ const std::vector<layout::StepCells>& LaneReader::cells() const {
   return *m_cells;
 }
 
+void LaneReader::check_account() const {
+  // The attribute is written once, when the lane ends.
+  if (m_info.state != TraceState::partial && m_finished_steps != m_claimed_steps) {
+    throw_rule(
+        m_file.place(), m_path,
+        fmt::format("steps_complete says {} as an attribute and {} as a dataset; the file is "
+                    "damaged",
+                    m_finished_steps, m_claimed_steps));
+  }
+}
+
 void LaneReader::check_step(std::int64_t step) const {
   if (step >= 0 && step < m_info.steps_complete) return;
   throw hdf5::Hdf5Failure{
@@ -245,12 +257,6 @@ std::int64_t LaneReader::verify() const {
     throw_rule(m_file.place(), m_path,
                fmt::format("{} steps are complete by its own account, {} are there",
                            m_claimed_steps, m_info.steps_complete));
-  }
-  // The attribute is written once, when the lane ends.
-  if (m_info.state != TraceState::partial && m_finished_steps != m_claimed_steps) {
-    throw_rule(m_file.place(), m_path,
-               fmt::format("steps_complete says {} as an attribute and {} as a dataset",
-                           m_finished_steps, m_claimed_steps));
   }
   std::int64_t checked_rows = static_cast<std::int64_t>(cells().size());
   for (std::int64_t step = 0; step < m_info.steps_complete; ++step) {

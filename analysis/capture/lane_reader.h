@@ -39,6 +39,8 @@ class LaneReader {
   [[nodiscard]] hdf5::Rows open_rows(const std::string& name, const hdf5::RowsRule& rule) const;
   [[nodiscard]] const hdf5::Rows& rows(std::optional<hdf5::Rows>& slot, const std::string& name,
                                        const hdf5::RowsRule& rule) const;
+  // A lane that came to its end has its number of steps twice; they must agree.
+  void check_account() const;
   void check_step(std::int64_t step) const;
   void check_value(std::uint32_t computed, std::int64_t column, std::int64_t step,
                    const std::string& name) const;

@@ -46,6 +46,56 @@ TEST(CompareCapture, ColumnsAreReadableAsPlainDatasets) {
   EXPECT_TRUE(verified) << verified.error().message;
 }
 
+// Only the best logits kept: the stored metrics and the kept rankings say the same as the rows did.
+TEST(CompareCapture, WorksFromStoredMetricsWhereRowsWereNotKept) {
+  const ScratchFolder folder;
+  SampleShape shape;
+  shape.taps = false;
+  const ComparePolicy policy{.top_k = 3};
+  const auto run = testing::built_sample(shape, policy)->snapshot(TraceState::complete);
+  const CaptureHeader header = testing::sample_header(shape);
+  auto writer =
+      CaptureWriter::create(folder / "c.h5", header, {.keep = KeepMode::topk, .top_k = 37});
+  ASSERT_TRUE(writer);
+  for (std::int64_t step = 0; step < shape.steps; ++step) {
+    for (const Lane lane : shape.lanes) {
+      ASSERT_TRUE(testing::emit_step(**writer, header, lane, step));
+    }
+  }
+  for (const Lane lane : shape.lanes) {
+    ASSERT_TRUE((*writer)->finish_lane(lane, TraceState::complete, "steps"));
+  }
+  ASSERT_TRUE((*writer)->finish(TraceState::complete, run.get()));
+  const auto reader = CaptureReader::open(folder / "c.h5");
+  ASSERT_TRUE(reader);
+  const auto stored = compare_capture(**reader, policy);
+  ASSERT_TRUE(stored) << stored.error().message;
+  ASSERT_EQ((*stored)->steps.size(), run->steps.size());
+  for (std::size_t i = 0; i < run->steps.size(); ++i) {
+    SCOPED_TRACE(i);
+    const StepComparison& a = *run->steps[i];
+    const StepComparison& b = *(*stored)->steps[i];
+    EXPECT_EQ(a.token_a, b.token_a);
+    EXPECT_EQ(a.choice_b, b.choice_b);
+    EXPECT_EQ(a.token_b, b.token_b);
+    EXPECT_EQ(a.flipped, b.flipped);
+    EXPECT_EQ(a.flips, b.flips);  // K is the vocabulary: every rank was kept
+    EXPECT_EQ(a.metrics.top_a, b.metrics.top_a);
+    EXPECT_EQ(a.metrics.top_b, b.metrics.top_b);
+    EXPECT_EQ(a.metrics.max_abs_token, b.metrics.max_abs_token);
+    ASSERT_EQ(a.metrics.values.size(), b.metrics.values.size());
+    for (std::size_t m = 0; m < a.metrics.values.size(); ++m) {
+      const double x = a.metrics.values[m];
+      const double y = b.metrics.values[m];
+      EXPECT_TRUE(x == y || (x != x && y != y)) << metric_registry()[m].id;
+    }
+  }
+  ASSERT_TRUE((*stored)->first_divergence);
+  EXPECT_EQ((*stored)->first_divergence->step, run->first_divergence->step);
+  EXPECT_EQ((*stored)->first_divergence->cause, run->first_divergence->cause);
+  EXPECT_EQ((*stored)->findings.back().id, "top_k_only");
+}
+
 TEST(CompareCaptures, TakesLaneAOfBoth) {
   const ScratchFolder folder;
   SampleShape shape;

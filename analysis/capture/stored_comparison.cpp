@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/capture/stored_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "analysis/capture/experiment_json.h"
+
+namespace driftscope {
+namespace {
+
+struct LaneColumns {
+  std::vector<TokenId> tokens, choices;
+};
+
+Result<LaneColumns> read_columns(const CaptureReader& reader, Lane lane) {
+  if (reader.lane(lane) == nullptr) return LaneColumns{};
+  auto tokens = reader.tokens(lane);
+  if (!tokens) return tl::unexpected<Error>(tokens.error());
+  auto choices = reader.choices(lane);
+  if (!choices) return tl::unexpected<Error>(choices.error());
+  return LaneColumns{std::move(*tokens), std::move(*choices)};
+}
+
+// Pairs of the union of both top-K lists, as far as both kept rankings hold both tokens.
+std::vector<RankFlip> flips_between(const std::vector<RankedToken>& a,
+                                    const std::vector<RankedToken>& b, std::size_t k) {
+  struct Place {
+    std::int32_t rank_a = 0, rank_b = 0;
+    double logit_a = 0.0, logit_b = 0.0;
+    TokenId token{};
+  };
+  std::vector<Place> places;  // by rank in A
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto found = std::find_if(
+        b.begin(), b.end(), [&](const RankedToken& entry) { return entry.token == a[i].token; });
+    const auto j = static_cast<std::size_t>(found - b.begin());
+    if (found == b.end() || (i >= k && j >= k)) continue;
+    places.push_back({.rank_a = static_cast<std::int32_t>(i),
+                      .rank_b = static_cast<std::int32_t>(j),
+                      .logit_a = double{a[i].logit},
+                      .logit_b = double{found->logit},
+                      .token = a[i].token});
+  }
+  std::vector<RankFlip> flips;
+  for (std::size_t x = 0; x < places.size(); ++x) {
+    for (std::size_t y = x + 1; y < places.size(); ++y) {
+      if (places[x].rank_b < places[y].rank_b) continue;
+      flips.push_back({.x = places[x].token,
+                       .y = places[y].token,
+                       .rank_a_x = places[x].rank_a,
+                       .rank_a_y = places[y].rank_a,
+                       .rank_b_x = places[x].rank_b,
+                       .rank_b_y = places[y].rank_b,
+                       .gap_a = places[x].logit_a - places[y].logit_a,
+                       .gap_b = places[x].logit_b - places[y].logit_b});
+    }
+  }
+  return flips;
+}
+
+class StoredComparison {
+ public:
+  StoredComparison(const CaptureReader& reader, const ComparePolicy& policy)
+      : m_reader(reader), m_policy(policy) {}
+
+  Result<ComparisonPointer> build() {
+    auto facts = experiment_of(m_reader);
+    if (!facts) return tl::unexpected<Error>(facts.error());
+    facts->taps.clear();
+    if (auto read = read_lanes(); !read) return tl::unexpected<Error>(read.error());
+    auto comparison = std::make_shared<Comparison>();
+    comparison->generation = 1;
+    comparison->state = m_reader.state();
+    comparison->policy = m_policy;
+    if (auto added = add_steps(*comparison); !added) return tl::unexpected<Error>(added.error());
+    add_lanes(*comparison, *facts);
+    if (facts->piece) {
+      for (const auto& [id, unused] : m_seen) {
+        comparison->pieces.push_back({.id = id, .bytes = facts->piece(id)});
+      }
+    }
+    conclude(*comparison, *facts);
+    comparison->findings.push_back(
+        {.id = "top_k_only",
+         .severity = Severity::notice,
+         .text = "The capture kept the best logits of each row only: metrics are those stored when "
+                 "the run ended, taps and the repeat of A are left out.",
+         .evidence = "{}"});
+    return ComparisonPointer(comparison);
+  }
+
+ private:
+  Result<void> read_lanes() {
+    for (const auto& [lane, target] : {std::pair{Lane::a, &m_a}, std::pair{Lane::b, &m_b},
+                                       std::pair{Lane::b_forced, &m_forced}}) {
+      auto columns = read_columns(m_reader, lane);
+      if (!columns) return tl::unexpected<Error>(columns.error());
+      *target = std::move(*columns);
+    }
+    auto metrics = m_reader.stored_metrics();
+    if (!metrics) return tl::unexpected<Error>(metrics.error());
+    m_metrics = std::move(*metrics);
+    return {};
+  }
+
+  Result<void> add_steps(Comparison& comparison) {
+    const std::size_t steps = std::min(m_a.tokens.size(), m_forced.tokens.size());
+    const auto k = static_cast<std::size_t>(std::max<std::int64_t>(m_policy.top_k, 0));
+    for (std::size_t i = 0; i < steps; ++i) {
+      const auto index = static_cast<std::int64_t>(i);
+      auto top_a = m_reader.top(Lane::a, index);
+      if (!top_a) return tl::unexpected<Error>(top_a.error());
+      auto top_b = m_reader.top(Lane::b_forced, index);
+      if (!top_b) return tl::unexpected<Error>(top_b.error());
+      auto step = std::make_shared<StepComparison>();
+      step->step = index;
+      step->token_a = m_a.tokens[i];
+      step->choice_b = m_forced.choices[i];
+      if (i < m_b.tokens.size()) step->token_b = m_b.tokens[i];
+      step->flipped = step->choice_b != m_a.choices[i];
+      step->flips = flips_between(*top_a, *top_b, k);
+      if (i < m_metrics.size()) step->metrics = m_metrics[i];
+      step->metrics.values.resize(metric_registry().size(),
+                                  std::numeric_limits<double>::quiet_NaN());
+      top_a->resize(std::min(top_a->size(), k));
+      top_b->resize(std::min(top_b->size(), k));
+      step->metrics.top_a = std::move(*top_a);
+      step->metrics.top_b = std::move(*top_b);
+      note(*step);
+      comparison.steps.push_back(std::move(step));
+    }
+    return {};
+  }
+
+  void note(const StepComparison& step) {
+    m_seen[step.choice_b] = true;
+    for (const RankedToken& entry : step.metrics.top_a) m_seen[entry.token] = true;
+    for (const RankedToken& entry : step.metrics.top_b) m_seen[entry.token] = true;
+  }
+
+  void add_lanes(Comparison& comparison, ExperimentFacts& facts) {
+    std::erase(facts.lanes, Lane::control);
+    for (const CaptureLaneInfo& info : m_reader.lanes()) {
+      const Lane lane = info.lane.lane;
+      if (lane != Lane::a && lane != Lane::b && lane != Lane::b_forced) continue;
+      const LaneColumns& columns = lane == Lane::a ? m_a : lane == Lane::b ? m_b : m_forced;
+      comparison.lanes.push_back(
+          {.lane = lane, .state = info.state, .tokens = columns.tokens, .stop = info.stop});
+      for (const TokenId id : columns.tokens) m_seen[id] = true;
+    }
+  }
+
+  const CaptureReader& m_reader;
+  ComparePolicy m_policy;
+  LaneColumns m_a, m_b, m_forced;
+  std::vector<StepMetrics> m_metrics;
+  std::map<TokenId, bool> m_seen;
+};
+
+}  // namespace
+
+Result<ComparisonPointer> compare_stored(const CaptureReader& reader, const ComparePolicy& policy) {
+  return StoredComparison(reader, policy).build();
+}
+
+}  // namespace driftscope
