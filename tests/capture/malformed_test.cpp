@@ -205,7 +205,7 @@ TEST_F(Malformed, ImpossibleSizes) {
                  "do not fit into the file");
   // 7 steps are claimed, 6 are there.
   expect_refused(make([](hid_t file) { rewrite_int(file, "/traces/a/steps_complete", 7); }),
-                 "7 steps are complete by its own account, 6 are there");
+                 "steps_complete says 6 as an attribute and 7 as a dataset");
   expect_refused(make([](hid_t file) {
                    replace(file, kLogits, H5T_IEEE_F32LE, {6, 37}, [](hid_t properties) {
                      const std::array<hsize_t, 2> chunk{6, 37};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Bad input gets one clear line and the documented exit code.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -154,6 +155,21 @@ TEST_F(BadInput, OutputThatCannotBeWritten) {
       run_program(run_arguments(sample_model(), scratch.file("kept.h5")), scratch.path()), 6,
       {"kept.h5", "--force"});
   EXPECT_EQ(read_file(scratch.path() / "kept.h5"), "kept");
+}
+
+// Replacing a device, a pipe or a link would destroy more than a file.
+TEST_F(BadInput, TargetsThatAreNotRegularFilesAreLeftAlone) {
+  const std::string pipe = scratch.file("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const std::string link = scratch.file("link.h5");
+  fs::create_symlink("elsewhere.h5", link);
+  for (const std::string& target : {pipe, link}) {
+    auto words = run_arguments(sample_model(), target);
+    words.push_back("--force");
+    expect_one_line(run_program(words, scratch.path()), 6, {target});
+  }
+  EXPECT_TRUE(fs::is_fifo(pipe));
+  EXPECT_TRUE(fs::is_symlink(link));
 }
 
 TEST_F(BadInput, BrokenTokenizer) {

@@ -40,8 +40,9 @@ class LiveRun {
         setrlimit(RLIMIT_FSIZE, &limit);
       }
       const std::string model = sample_model();
-      execl(DRIFTSCOPE_CLI_PATH, DRIFTSCOPE_CLI_PATH, "run", "--model", model.c_str(), "--prompt", "And", "--steps",
-            "240", "--set-a", "ignore_eos=true", "--events", "-q", "-o", output.c_str(), nullptr);
+      execl(DRIFTSCOPE_CLI_PATH, DRIFTSCOPE_CLI_PATH, "run", "--model", model.c_str(), "--prompt",
+            "And", "--steps", "240", "--set-a", "ignore_eos=true", "--events", "-q", "-o",
+            output.c_str(), nullptr);
       _exit(127);
     }
     close(ends[1]);

@@ -16,9 +16,9 @@ using Json = nlohmann::json;
 
 ProgramResult run_json(const ScratchFolder& scratch, const std::vector<std::string>& more,
                        const std::string& model = sample_model()) {
-  std::vector<std::string> words{"run",     "--model", model, "--prompt",           "And the king said",
-                                 "--steps", "12",      "-q",  "--json",             "--force",
-                                 "-o",      scratch.file("run.h5")};
+  std::vector<std::string> words{
+      "run", "--model", model,     "--prompt", "And the king said",   "--steps", "12",
+      "-q",  "--json",  "--force", "-o",       scratch.file("run.h5")};
   words.insert(words.end(), more.begin(), more.end());
   return run_program(words, scratch.path());
 }
@@ -32,13 +32,14 @@ const Json* finding(const Json& document, const std::string& id) {
 
 TEST(MainJob, AAgainstAIsExactlyZero) {
   const ScratchFolder scratch;
-  for (const char* preset : {"reference-f32", "bf16-invariant", "vllm-default-like", "hf-eager-like"}) {
+  for (const char* preset :
+       {"reference-f32", "bf16-invariant", "vllm-default-like", "hf-eager-like"}) {
     const auto result = run_json(scratch, {"--a", preset, "--b", preset});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const Json document = Json::parse(result.out);
     EXPECT_EQ(document["verdict"], "bitwise") << preset;
-    for (const char* metric : {"max_abs", "mean_abs", "rms", "max_rel", "centred_rms", "max_ulp", "cosine",
-                               "kl_ab", "kl_ba", "js", "tv", "rank_flips"}) {
+    for (const char* metric : {"max_abs", "mean_abs", "rms", "max_rel", "centred_rms", "max_ulp",
+                               "cosine", "kl_ab", "kl_ba", "js", "tv", "rank_flips"}) {
       EXPECT_EQ(document["metrics"][metric]["max"], 0.0) << preset << " " << metric;
     }
     EXPECT_EQ(document["control"]["max_abs"], 0.0);
@@ -49,16 +50,16 @@ TEST(MainJob, AAgainstAIsExactlyZero) {
 
 TEST(MainJob, NeighboursChangeBitsUnderShapeDependentPlansOnly) {
   const ScratchFolder scratch;
-  const auto dependent = run_json(scratch, {"--a", "bf16-shape-dependent", "--b", "bf16-shape-dependent",
-                                            "--set-b", "neighbours=7"});
+  const auto dependent = run_json(scratch, {"--a", "bf16-shape-dependent", "--b",
+                                            "bf16-shape-dependent", "--set-b", "neighbours=7"});
   ASSERT_EQ(dependent.exit_code, 0) << dependent.err;
   const Json drifted = Json::parse(dependent.out);
   EXPECT_NE(drifted["verdict"], "bitwise");
   EXPECT_GT(drifted["metrics"]["max_abs"]["max"].get<double>(), 0.0);
   EXPECT_EQ(drifted["control"]["max_abs"], 0.0);
 
-  const auto invariant =
-      run_json(scratch, {"--a", "bf16-invariant", "--b", "bf16-invariant", "--set-b", "neighbours=7"});
+  const auto invariant = run_json(
+      scratch, {"--a", "bf16-invariant", "--b", "bf16-invariant", "--set-b", "neighbours=7"});
   ASSERT_EQ(invariant.exit_code, 0) << invariant.err;
   EXPECT_EQ(Json::parse(invariant.out)["verdict"], "bitwise");
 }
@@ -72,24 +73,49 @@ TEST(MainJob, OneBf16UlpInOneWeightIsFoundInItsLayer) {
   std::uint64_t header_length = 0;
   std::memcpy(&header_length, bytes.data(), sizeof header_length);
   const Json header = Json::parse(bytes.substr(8, header_length));
-  const auto offset = header["model.layers.2.mlp.down_proj.weight"]["data_offsets"][0].get<std::size_t>();
+  const auto offset =
+      header["model.layers.2.mlp.down_proj.weight"]["data_offsets"][0].get<std::size_t>();
   const std::size_t at = 8 + header_length + offset + 2 * 4000;
   bytes[at] = static_cast<char>(bytes[at] ^ 1);  // the lowest bit of the significand
   write_file(path, bytes);
 
-  const auto result = run_json(scratch, {"--model-b", scratch.file("planted"), "--a", "reference-f32", "--taps",
-                                         "layers"});
+  const auto result = run_json(
+      scratch, {"--model-b", scratch.file("planted"), "--a", "reference-f32", "--taps", "layers"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const Json document = Json::parse(result.out);
   ASSERT_NE(finding(document, "checkpoints_differ"), nullptr);
   const Json* begins = finding(document, "first_tap_drift");
   ASSERT_NE(begins, nullptr) << document["findings"].dump(1);
-  EXPECT_NE((*begins)["text"].get<std::string>().find("layer 2"), std::string::npos) << begins->dump();
+  EXPECT_NE((*begins)["text"].get<std::string>().find("layer 2"), std::string::npos)
+      << begins->dump();
+}
+
+// A model that computes only NaN agrees with itself bit for bit, and nothing was measured.
+TEST(MainJob, RowsWithoutAFiniteNumberAreInconclusive) {
+  const ScratchFolder scratch;
+  copy_model(scratch.path() / "nan");
+  const auto path = scratch.path() / "nan/model.safetensors";
+  std::string bytes = read_file(path);
+  std::uint64_t header_length = 0;
+  std::memcpy(&header_length, bytes.data(), sizeof header_length);
+  const Json header = Json::parse(bytes.substr(8, header_length));
+  const auto offset = header["model.norm.weight"]["data_offsets"][0].get<std::size_t>();
+  for (std::size_t i = 0; i < 192; ++i) {  // bf16 NaN: 0x7fc0
+    bytes[8 + header_length + offset + 2 * i] = static_cast<char>(0xc0);
+    bytes[8 + header_length + offset + 2 * i + 1] = 0x7f;
+  }
+  write_file(path, bytes);
+  const auto result = run_json(scratch, {"--fail-on", "bitwise"}, scratch.file("nan"));
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const Json document = Json::parse(result.out);
+  EXPECT_EQ(document["verdict"], "inconclusive");
+  EXPECT_NE(finding(document, "nan_in_logits"), nullptr);
 }
 
 TEST(MainJob, CompareOfTheCaptureSaysWhatTheRunSaid) {
   const ScratchFolder scratch;
-  const auto run = run_json(scratch, {"--a", "hf-eager-like", "--b", "bf16-invariant", "--taps", "layers"});
+  const auto run =
+      run_json(scratch, {"--a", "hf-eager-like", "--b", "bf16-invariant", "--taps", "layers"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const auto compare = run_program({"compare", scratch.file("run.h5"), "--json"}, scratch.path());
   ASSERT_EQ(compare.exit_code, 0) << compare.err;
@@ -108,9 +134,10 @@ TEST(MainJob, FailOnTurnsAWeakerVerdictIntoExitOne) {
 
 TEST(MainJob, EventsAreJsonLinesFromStartedToDone) {
   const ScratchFolder scratch;
-  const auto result = run_program({"run", "--model", sample_model(), "--prompt", "And the king said", "--steps", "5",
-                                   "--events", "-o", scratch.file("e.h5")},
-                                  scratch.path());
+  const auto result =
+      run_program({"run", "--model", sample_model(), "--prompt", "And the king said", "--steps",
+                   "5", "--events", "-o", scratch.file("e.h5")},
+                  scratch.path());
   ASSERT_EQ(result.exit_code, 0) << result.err;
   std::vector<std::string> kinds;
   std::size_t begin = 0;
@@ -133,10 +160,10 @@ TEST(MainJob, EventsAreJsonLinesFromStartedToDone) {
 
 TEST(MainJob, ThreadsChangeNoByteOfTheJson) {
   const ScratchFolder scratch;
-  const auto one = run_json(scratch, {"--a", "bf16-shape-dependent", "--b", "hf-eager-like", "--set-a", "threads=1",
-                                      "--set-b", "threads=1"});
-  const auto two = run_json(scratch, {"--a", "bf16-shape-dependent", "--b", "hf-eager-like", "--set-a", "threads=2",
-                                      "--set-b", "threads=2"});
+  const auto one = run_json(scratch, {"--a", "bf16-shape-dependent", "--b", "hf-eager-like",
+                                      "--set-a", "threads=1", "--set-b", "threads=1"});
+  const auto two = run_json(scratch, {"--a", "bf16-shape-dependent", "--b", "hf-eager-like",
+                                      "--set-a", "threads=2", "--set-b", "threads=2"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   const Json first = Json::parse(one.out);
   const Json second = Json::parse(two.out);
@@ -149,12 +176,13 @@ TEST(MainJob, ThreadsChangeNoByteOfTheJson) {
 TEST(MainJob, ScoreAgreesWithTheFloat64Oracle) {
   const ScratchFolder scratch;
   for (const char* name : {"creation", "hacker"}) {
-    const Json oracle = Json::parse(read_file(std::string(DRIFTSCOPE_SOURCE_DIR) + "/samples/oracle/" + name + ".json"));
+    const Json oracle = Json::parse(
+        read_file(std::string(DRIFTSCOPE_SOURCE_DIR) + "/samples/oracle/" + name + ".json"));
     std::string ids;
     for (const auto& id : oracle["ids"]) ids += id.dump() + ",";
     const std::string path = scratch.file(std::string(name) + ".npy");
-    const auto result =
-        run_program({"score", "--model", sample_model(), "--ids", ids, "-q", "-o", path}, scratch.path());
+    const auto result = run_program(
+        {"score", "--model", sample_model(), "--ids", ids, "-q", "-o", path}, scratch.path());
     ASSERT_EQ(result.exit_code, 0) << result.err;
     const std::string bytes = read_file(path);
     ASSERT_EQ(bytes.substr(0, 6), "\x93NUMPY");
@@ -166,7 +194,8 @@ TEST(MainJob, ScoreAgreesWithTheFloat64Oracle) {
     double largest = 0.0;
     for (std::size_t i = 0; i < last.size(); ++i) {
       float value = 0.0F;
-      std::memcpy(&value, bytes.data() + 10 + header + 4 * ((rows - 1) * last.size() + i), sizeof value);
+      std::memcpy(&value, bytes.data() + 10 + header + 4 * ((rows - 1) * last.size() + i),
+                  sizeof value);
       largest = std::max(largest, std::abs(double{value} - last[i].get<double>()));
     }
     EXPECT_LT(largest, 2e-4) << name;
@@ -176,13 +205,14 @@ TEST(MainJob, ScoreAgreesWithTheFloat64Oracle) {
 
 TEST(MainJob, TokenizeGivesTheIdsOfTheIndependentEncoder) {
   const ScratchFolder scratch;
-  const Json vectors =
-      Json::parse(read_file(std::string(DRIFTSCOPE_SOURCE_DIR) + "/samples/train/tokenizer_vectors.json"));
+  const Json vectors = Json::parse(
+      read_file(std::string(DRIFTSCOPE_SOURCE_DIR) + "/samples/train/tokenizer_vectors.json"));
   ASSERT_GE(vectors.size(), 40U);
   for (std::size_t i = 0; i < vectors.size(); i += 8) {
     write_file(scratch.path() / "text", vectors[i]["text"].get<std::string>());
     const auto result = run_program(
-        {"tokenize", "--model", sample_model(), "--file", scratch.file("text"), "--json"}, scratch.path());
+        {"tokenize", "--model", sample_model(), "--file", scratch.file("text"), "--json"},
+        scratch.path());
     ASSERT_EQ(result.exit_code, 0) << result.err;
     Json ids = Json::array();
     const Json document = Json::parse(result.out);
@@ -196,8 +226,8 @@ TEST(MainJob, EveryDocumentFormatIsWritten) {
   ASSERT_EQ(run_json(scratch, {"--a", "hf-eager-like", "--b", "bf16-invariant"}).exit_code, 0);
   for (const char* format : {"csv", "json", "jsonl", "html"}) {
     const auto path = scratch.file(std::string("out.") + format);
-    const auto result =
-        run_program({"export", scratch.file("run.h5"), "--to", format, "-o", path, "-q"}, scratch.path());
+    const auto result = run_program(
+        {"export", scratch.file("run.h5"), "--to", format, "-o", path, "-q"}, scratch.path());
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_GT(read_file(path).size(), 200U) << format;
   }

@@ -27,7 +27,7 @@ std::string output_of(const std::string& command) {
 std::string needed_libraries(const std::string& program) {
   return output_of("readelf -d '" + program + "' | grep NEEDED");
 }
-std::string defined_functions(const std::string& program) {
+[[maybe_unused]] std::string defined_functions(const std::string& program) {
   return output_of("nm -C --defined-only '" + program + "'");
 }
 
