@@ -10,7 +10,8 @@ TEST_PACKAGES="libgtest-dev libgmock-dev binutils hdf5-tools python3-h5py python
 install_missing() {
   local missing=() package
   for package in "$@"; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+    # Not through a pipe: with pipefail an early end of the reader would count as missing.
+    [ "$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null)" = 'install ok installed' ] || missing+=("$package")
   done
   [ ${#missing[@]} -eq 0 ] && return 0
   if ! command -v apt-get >/dev/null; then
