@@ -23,7 +23,7 @@ install_missing() {
     command -v sudo >/dev/null || { echo "Run as root: apt-get install ${missing[*]}" >&2; return 1; }
     sudo=(sudo)
   fi
-  echo "Installing: ${missing[*]}"
+  echo "Installing through apt (a few minutes): ${missing[*]}"
   local log; log=$(mktemp)
   if ! { "${sudo[@]}" apt-get -q update &&
          "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -y install --no-install-recommends \
@@ -46,8 +46,9 @@ build() {
   if ! cmake --preset "$preset" "${arguments[@]}" >"$log" 2>&1; then
     cat "$log" >&2; rm -f "$log"; return 1
   fi
-  grep -E 'CUDA|driftscope-gui:' "$log" | sed 's/^-- //' | head -3
+  grep -E '^-- (CUDA [0-9]|No CUDA|driftscope-gui:)' "$log" | sed 's/^-- //' || true
   rm -f "$log"
+  echo "Building $preset (minutes at first, seconds later; interrupted, it goes on where it was)"
   if [ ${#targets[@]} -gt 0 ]; then
     cmake --build "build/$preset" --target "${targets[@]}" -- -j"$(nproc)"
   else

@@ -22,7 +22,8 @@ def bf16(bits):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--tensor", required=True)
@@ -31,22 +32,31 @@ def main():
     arguments = parser.parse_args()
 
     path = os.path.join(arguments.model, "model.safetensors")
+    if not os.path.isfile(path):
+        sys.exit("%s: not there; give a folder with one model.safetensors" % path)
     with open(path, "rb") as handle:
         length = struct.unpack("<Q", handle.read(8))[0]
         header = json.loads(handle.read(length))
-    if arguments.tensor not in header:
+    if arguments.tensor not in header or arguments.tensor == "__metadata__":
         sys.exit("%s: no tensor %s" % (path, arguments.tensor))
     entry = header[arguments.tensor]
     elements = (entry["data_offsets"][1] - entry["data_offsets"][0]) // 2
     if entry["dtype"] != "BF16" or not 0 <= arguments.index < elements:
         sys.exit("%s: %s is %s with %d elements" % (path, arguments.tensor, entry["dtype"], elements))
 
-    shutil.copytree(arguments.model, arguments.out)
+    # Everything is checked before anything is copied: a copy without the fault would mislead.
     at = 8 + length + entry["data_offsets"][0] + 2 * arguments.index
-    with open(os.path.join(arguments.out, "model.safetensors"), "r+b") as handle:
+    with open(path, "rb") as handle:
         handle.seek(at)
         before = struct.unpack("<H", handle.read(2))[0]
-        after = before + arguments.ulps
+    after = before + arguments.ulps
+    if not 0 <= after <= 0xffff or (before ^ after) & 0x8000 or (after & 0x7fff) >= 0x7f80:
+        sys.exit("--ulps %d leaves the finite numbers of this sign; give a smaller number"
+                 % arguments.ulps)
+    if os.path.exists(arguments.out):
+        sys.exit("%s: exists; give another folder" % arguments.out)
+    shutil.copytree(arguments.model, arguments.out)
+    with open(os.path.join(arguments.out, "model.safetensors"), "r+b") as handle:
         handle.seek(at)
         handle.write(struct.pack("<H", after))
     print("%s[%d]: %r (0x%04x) -> %r (0x%04x)"
