@@ -66,5 +66,10 @@ function(driftscope_tests name)
     DRIFTSCOPE_BINARY_DIR="${PROJECT_BINARY_DIR}"
     DRIFTSCOPE_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
   include(GoogleTest)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300)
+  set(environment "")
+  if(DRIFTSCOPE_SANITIZE MATCHES "address")
+    set(environment ENVIRONMENT
+      "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan_suppressions.txt:print_suppressions=0")
+  endif()
+  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES TIMEOUT 300 ${environment})
 endfunction()
