@@ -23,8 +23,7 @@ void declare_all(CLI::App& app, CommandContext& context) {
   app.require_subcommand(1);
   app.fallthrough();
   app.add_flag("-q,--quiet", context.console.quiet, "No progress and no notes on stderr");
-  app.add_flag("-v,--verbose", context.console.verbose,
-               "Library messages behind an error, timings");
+  app.add_flag("-v,--verbose", context.console.verbose, "Library messages behind an error");
   for (const Command& command : driftscope::cli::commands()) {
     CLI::App* sub = app.add_subcommand(std::string(command.name), std::string(command.summary));
     sub->footer(fmt::format("Example:\n  {}", command.example));

@@ -32,8 +32,7 @@ struct RunOptions {
   ConfigOptions b{.config = "", .sets = {}};
   std::int64_t steps = 64;
   std::string taps = "logits";
-  bool no_control = false;
-  bool control = false;
+  bool control = true;
   std::string neighbour_prompts;
   std::string output;
   bool force = false;
@@ -165,7 +164,7 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
   const ExperimentOptions experiment{.steps = options.steps,
                                      .taps = *taps,
                                      .command = repeatable_command(context),
-                                     .control = !options.no_control};
+                                     .control = options.control};
   const std::string created = utc_now();
   ExperimentFacts facts = make_facts(sides->a, sides->b, experiment, created);
   std::vector<Lane> lanes{Lane::a, Lane::b, Lane::b_forced};
@@ -230,8 +229,8 @@ void declare_run(CLI::App& app, CommandContext& context) {
   app.add_option("--steps", options->steps, "Tokens to generate at most")->capture_default_str();
   app.add_option("--taps", options->taps, "What to keep besides logits: logits, layers, all")
       ->capture_default_str();
-  app.add_flag("--control", options->control, "Run A a second time (this is the default)");
-  app.add_flag("--no-control", options->no_control, "Do not run A a second time");
+  app.add_flag("--control,!--no-control", options->control,
+               "Run A a second time; the default, --no-control switches it off");
   app.add_option("--neighbour-prompts", options->neighbour_prompts,
                  "File with one neighbour prompt a line; default: built-in sentences");
   app.add_option("--output,-o", options->output, "Capture file to write")->required();

@@ -128,6 +128,10 @@ Result<int> execute(const ScoreOptions& options, CommandContext& context,
   const TapLevel taps = options.taps == "all"      ? TapLevel::all
                         : options.taps == "layers" ? TapLevel::layers
                                                    : TapLevel::logits;
+  if (taps != TapLevel::logits && options.output.ends_with(".npy")) {
+    return fail(ErrorKind::usage,
+                "--taps: a .npy file holds logits only; write a capture (.h5) to keep taps");
+  }
   auto side = make_score_side(options, context.console);
   if (!side) return tl::unexpected(side.error());
   std::vector<std::string> words{"driftscope"};

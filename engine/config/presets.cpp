@@ -51,10 +51,8 @@ RunConfig bf16_shape_dependent() {
 // Fused projections, kernels chosen by shape, split-KV decoding: what such a server does by
 // default.
 RunConfig vllm_default_like() {
-  RunConfig config = bf16_base();
+  RunConfig config = bf16_shape_dependent();
   config.name = "vllm-default-like";
-  config.matmul_policy = PlanPolicy::shape_dependent;
-  config.attention = AttentionMode::split_kv_count;
   config.fused_qkv = true;
   config.fused_gate_up = true;
   return config;

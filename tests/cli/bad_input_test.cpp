@@ -172,6 +172,14 @@ TEST_F(BadInput, TargetsThatAreNotRegularFilesAreLeftAlone) {
   EXPECT_TRUE(fs::is_symlink(link));
 }
 
+TEST_F(BadInput, TapsThatTheFormatCannotHold) {
+  expect_one_line(run_program({"score", "--model", sample_model(), "--ids", "0,1", "--taps", "all",
+                               "-o", scratch.file("rows.npy")},
+                              scratch.path()),
+                  2, {"--taps", ".npy"});
+  EXPECT_FALSE(fs::exists(scratch.path() / "rows.npy"));
+}
+
 TEST_F(BadInput, BrokenTokenizer) {
   copy_model(scratch.path() / "m");
   write_file(scratch.path() / "m/tokenizer.json", "[]");

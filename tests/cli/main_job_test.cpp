@@ -48,6 +48,17 @@ TEST(MainJob, AAgainstAIsExactlyZero) {
   }
 }
 
+TEST(MainJob, NoControlLeavesTheControlLaneOut) {
+  const ScratchFolder scratch;
+  const auto without = run_json(scratch, {"--no-control"});
+  ASSERT_EQ(without.exit_code, 0) << without.err;
+  const auto inspected = run_program({"inspect", scratch.file("run.h5")}, scratch.path());
+  EXPECT_EQ(inspected.out.find("lane control"), std::string::npos) << inspected.out;
+  ASSERT_EQ(run_json(scratch, {"--control"}).exit_code, 0);
+  const auto with = run_program({"inspect", scratch.file("run.h5")}, scratch.path());
+  EXPECT_NE(with.out.find("lane control"), std::string::npos) << with.out;
+}
+
 TEST(MainJob, NeighboursChangeBitsUnderShapeDependentPlansOnly) {
   const ScratchFolder scratch;
   const auto dependent = run_json(scratch, {"--a", "bf16-shape-dependent", "--b",
