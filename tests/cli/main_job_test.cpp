@@ -169,7 +169,7 @@ TEST(MainJob, EventsAreJsonLinesFromStartedToDone) {
   EXPECT_EQ(steps, 5);
 }
 
-TEST(MainJob, ThreadsChangeNoByteOfTheJson) {
+TEST(MainJob, ThreadsChangeNoMetricAndNoDivergence) {
   const ScratchFolder scratch;
   const auto one = run_json(scratch, {"--a", "bf16-shape-dependent", "--b", "hf-eager-like",
                                       "--set-a", "threads=1", "--set-b", "threads=1"});
