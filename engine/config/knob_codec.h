@@ -110,7 +110,43 @@ struct Names<IsaChoice> {
 };
 template <>
 struct Names<SeedScope> {
-  static constexpr std::array table{NameTable<SeedScope>{"request", SeedScope::request}};
+  static constexpr std::array table{
+      NameTable<SeedScope>{"request", SeedScope::request},
+      NameTable<SeedScope>{"shared_worker", SeedScope::shared_worker}};
+};
+template <>
+struct Names<Quantisation> {
+  static constexpr std::array table{
+      NameTable<Quantisation>{"none", Quantisation::none},
+      NameTable<Quantisation>{"int8_w8a16", Quantisation::int8_w8a16},
+      NameTable<Quantisation>{"int8_w8a8", Quantisation::int8_w8a8},
+      NameTable<Quantisation>{"fp8_tensor", Quantisation::fp8_tensor},
+      NameTable<Quantisation>{"fp8_channel", Quantisation::fp8_channel},
+      NameTable<Quantisation>{"int4_symmetric", Quantisation::int4_symmetric},
+      NameTable<Quantisation>{"int4_asymmetric", Quantisation::int4_asymmetric},
+      NameTable<Quantisation>{"q8_0", Quantisation::q8_0},
+      NameTable<Quantisation>{"q4_0", Quantisation::q4_0},
+      NameTable<Quantisation>{"q4_k", Quantisation::q4_k},
+      NameTable<Quantisation>{"q5_k", Quantisation::q5_k},
+      NameTable<Quantisation>{"q6_k", Quantisation::q6_k}};
+};
+template <>
+struct Names<MatmulKernel> {
+  static constexpr std::array table{NameTable<MatmulKernel>{"portable", MatmulKernel::portable},
+                                    NameTable<MatmulKernel>{"bf16_dot", MatmulKernel::bf16_dot}};
+};
+template <>
+struct Names<AllReduce> {
+  static constexpr std::array table{NameTable<AllReduce>{"one_shot", AllReduce::one_shot},
+                                    NameTable<AllReduce>{"ring", AllReduce::ring},
+                                    NameTable<AllReduce>{"tree", AllReduce::tree},
+                                    NameTable<AllReduce>{"nccl", AllReduce::nccl}};
+};
+template <>
+struct Names<ArrivalOrder> {
+  static constexpr std::array table{NameTable<ArrivalOrder>{"together", ArrivalOrder::together},
+                                    NameTable<ArrivalOrder>{"first", ArrivalOrder::first},
+                                    NameTable<ArrivalOrder>{"last", ArrivalOrder::last}};
 };
 
 template <class E>

@@ -33,7 +33,39 @@ enum class Scoring : std::uint8_t { decode, prefill };
 enum class BackendKind : std::uint8_t { host, cuda };
 enum class IsaChoice : std::uint8_t { automatic, scalar, avx2, avx512 };
 enum class RopeTableDtype : std::uint8_t { f32, f64, bf16 };
-enum class SeedScope : std::uint8_t { request };
+
+// shared_worker: every request in flight draws from one stream, in the order of the batch, so
+// neighbours consume numbers that this request would have had.
+enum class SeedScope : std::uint8_t { request, shared_worker };
+
+// Weights quantised while loading, from the checkpoint's full-precision values.
+enum class Quantisation : std::uint8_t {
+  none,
+  int8_w8a16,       // int8 weights, one scale per output; activations as they are
+  int8_w8a8,        // the same weights; activations int8 with one scale per row (token)
+  fp8_tensor,       // e4m3 weights, one scale per matrix
+  fp8_channel,      // e4m3 weights, one scale per output
+  int4_symmetric,   // groups along K, one scale each
+  int4_asymmetric,  // groups along K, scale and zero point each
+  q8_0,             // GGUF block formats
+  q4_0,
+  q4_k,
+  q5_k,
+  q6_k,
+};
+
+// Which matmul kernels run. `bf16_dot` is the processor's own dot product of bf16 pairs
+// (AVX512-BF16), whose inner rounding no standard defines: fast, and not portable.
+enum class MatmulKernel : std::uint8_t { portable, bf16_dot };
+
+enum class AllReduce : std::uint8_t { one_shot, ring, tree, nccl };
+
+// When the requests of a batch arrive, this one among them.
+enum class ArrivalOrder : std::uint8_t {
+  together,  // all prompts are prefilled in one group and decode together
+  first,     // this request runs alone first; neighbours join one per step
+  last,      // neighbours are already decoding when this request arrives
+};
 
 struct SamplingConfig {
   double temperature = 0.0;  // 0: greedy
@@ -64,7 +96,18 @@ struct RunConfig {
   RopeTableDtype rope_table_dtype = RopeTableDtype::f32;
   Dtype logits_dtype = Dtype::f32;  // f32, f16, bf16
 
+  // quantisation
+  Quantisation quantisation = Quantisation::none;
+  std::int64_t quantisation_group = 128;  // terms of K that share a scale (int4)
+  bool quantise_lm_head = false;
+
+  // mixture of experts
+  Dtype router_dtype = Dtype::f32;  // f32, f16, bf16: of the router's logits and softmax
+
   // matmul
+  MatmulKernel matmul_kernel = MatmulKernel::portable;
+  bool tf32 = false;                         // CUDA, vendor policy
+  bool reduced_precision_reduction = false;  // CUDA, vendor policy
   PlanPolicy matmul_policy = PlanPolicy::invariant;
   ReductionPlan matmul_plan;  // the base plan: lanes, split_k, combines, accumulator, arrival seed
 
@@ -75,6 +118,7 @@ struct RunConfig {
   std::int64_t attention_split_size = 64;  // split_kv_size
   int attention_lanes = 32;                // of q·k over head_dim
   SplitCombine attention_combine = SplitCombine::sequential;
+  std::int64_t attention_page = 0;  // tokens per block of the paged cache; 0: contiguous
 
   // norm and fusion
   int norm_lanes = 32;
@@ -88,11 +132,25 @@ struct RunConfig {
   std::int64_t batch_position = 0;
   std::int64_t prefill_chunk = 0;  // rows per prefill call; 0: whole prompt
   PrefixCache prefix_cache = PrefixCache::cold;
+  ArrivalOrder arrival_order = ArrivalOrder::together;
+  std::int64_t neighbour_steps = 0;       // steps after which neighbours leave, one each; 0: never
+  std::vector<std::int32_t> graph_sizes;  // rows of a decode call are padded up to one of these
+  std::int64_t speculative_tokens = 0;    // draft tokens verified per step: k + 1 rows a request
+
+  // parallel
+  std::int64_t tensor_parallel = 1;  // ranks: 1, 2, 4, 8
+  AllReduce all_reduce = AllReduce::one_shot;
+  Dtype reduce_dtype = Dtype::f32;         // f32, bf16, f16: of what ranks send
+  bool tensor_parallel_invariant = false;  // tree-aligned plans: the same bits for any ranks
 
   // execution
   BackendKind backend = BackendKind::host;
   std::int64_t threads = 0;  // 0: all cores
   IsaChoice isa = IsaChoice::automatic;
+  bool cuda_graph = false;
+  std::int64_t cuda_streams = 1;
+  std::int64_t cublas_workspace = 32768;  // KiB
+  std::int64_t cublas_algorithm = -1;     // -1: the heuristic's first; else its n-th proposal
 
   Scoring scoring = Scoring::decode;
   SamplingConfig sampling;

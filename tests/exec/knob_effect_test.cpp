@@ -149,6 +149,9 @@ TEST_P(KnobTest, HasTheEffectThatTheRegistryDeclares) {
   RunConfig base;
   base.sampling.ignore_eos = knob().id != "ignore_eos";
   const auto all = variants(base);
+  if (knob().host_values.size() == 1) {
+    GTEST_SKIP() << "the host honours " << knob().host_values[0] << " only";
+  }
   switch (knob().effect) {
     case KnobEffect::changes_bits:
       EXPECT_FALSE(values_that(changes_logits, all).empty()) << knob().id;

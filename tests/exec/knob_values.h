@@ -19,12 +19,14 @@ namespace driftscope::test {
 // The knob's host values, or a spread over its range. Numbers stay small enough for a tiny model.
 [[nodiscard]] inline std::vector<std::string> knob_values(const KnobSpec& knob) {
   std::vector<std::string> values;
+  if (!knob.host_values.empty()) {
+    values.assign(knob.host_values.begin(), knob.host_values.end());
+    return values;
+  }
   switch (knob.kind) {
-    case KnobKind::choice: {
-      const auto& names = knob.host_values.empty() ? knob.choices : knob.host_values;
-      values.assign(names.begin(), names.end());
+    case KnobKind::choice:
+      values.assign(knob.choices.begin(), knob.choices.end());
       return values;
-    }
     case KnobKind::boolean:
       return {"false", "true"};
     case KnobKind::text_list:
