@@ -27,6 +27,7 @@
 
 #include "analysis/compare/conclusion.h"
 #include "analysis/compare/statistics.h"
+#include "engine/config/knob.h"
 
 namespace driftscope {
 
@@ -149,8 +150,18 @@ std::string describe_company(const Divergence& d, const RunContext& context) {
 std::string describe_bound(const Divergence& d, const RunContext& context) {
   if (!context.bound.known) return "no a-priori rounding bound is known for this pair";
   if (context.bound.relative == 0.0) return "no knob differs that could change a bit";
-  return fmt::format("{} the a-priori rounding bound {}",
-                     d.drift > d.rounding_bound ? "beyond" : "within", figure(d.rounding_bound));
+  const bool beyond = d.drift > d.rounding_bound;
+  std::string text = fmt::format("{} the a-priori rounding bound {}", beyond ? "beyond" : "within",
+                                 figure(d.rounding_bound));
+  // A wide bound must not read like a proof: say what it leaves open.
+  constexpr double kWide = 10.0;
+  if (!beyond && d.usual_drift > 0.0 && d.rounding_bound > kWide * d.usual_drift) {
+    text += fmt::format(
+        " (which is {} times the usual drift, so it cannot exclude a fault that is alike at every "
+        "step)",
+        figure(d.rounding_bound / d.usual_drift));
+  }
+  return text;
 }
 
 Explanation explain_equal_logits(const Divergence& divergence, const StepComparison& step,
@@ -323,6 +334,21 @@ std::string describe_input_difference(const ExperimentFacts& facts) {
   const RunConfig& a = facts.config_a;
   const RunConfig& b = facts.config_b;
   if (!same_weight_values(a, b, facts.stored_dtype)) {
+    const auto quantisation = [](const RunConfig& config) {
+      return get_knob(config, *find_knob("quantisation"));
+    };
+    if (a.quantisation != b.quantisation) {
+      return fmt::format("the weights are quantised differently ({} and {})", quantisation(a),
+                         quantisation(b));
+    }
+    if (a.quantisation != Quantisation::none && (a.quantisation_group != b.quantisation_group ||
+                                                 a.quantise_lm_head != b.quantise_lm_head)) {
+      return fmt::format(
+          "the weights are quantised differently ({}: group {} and {}, LM head {} "
+          "and {})",
+          quantisation(a), a.quantisation_group, b.quantisation_group,
+          a.quantise_lm_head ? "too" : "not", b.quantise_lm_head ? "too" : "not");
+    }
     return fmt::format("the weights are rounded differently ({} and {}, LM head {} and {})",
                        dtype_name(effective_dtype(a.weight_dtype, facts.stored_dtype)),
                        dtype_name(effective_dtype(b.weight_dtype, facts.stored_dtype)),

@@ -89,6 +89,15 @@ double kv_error(const Side& side) { return unit_roundoff(side.config.kv_dtype); 
 double softmax_error(const Side& side) {
   return unit_roundoff(side.config.softmax_dtype) + 2.0 * unit_roundoff(Dtype::f32);
 }
+// Activations quantised per row to 127 steps of their largest value: half a step, relative to it.
+double quantised_activation_error(const Side& side) {
+  return side.config.quantisation == Quantisation::int8_w8a8 ? 1.0 / 254.0 : 0.0;
+}
+// Ranks send partial sums in reduce_dtype; each hop rounds once more.
+double all_reduce_error(const Side& side) {
+  const auto ranks = static_cast<double>(side.config.tensor_parallel);
+  return ranks > 1.0 ? std::sqrt(ranks) * unit_roundoff(side.config.reduce_dtype) : 0.0;
+}
 double logits_error(const Side& side) { return unit_roundoff(side.config.logits_dtype); }
 
 // cos and sin of position * frequency: the angle carries the rounding of its dtype times its size.
@@ -134,6 +143,9 @@ constexpr std::array kSources{
            activation_error},
     Source{"rounding of keys and values", "kv_dtype", 2, 0, kv_error},
     Source{"RoPE table", "rope_table_dtype", 2, 0, rope_error},
+    Source{"quantised activations", "quantisation", 7, 0, quantised_activation_error},
+    Source{"all-reduce over ranks", "tensor_parallel, all_reduce, reduce_dtype", 2, 0,
+           all_reduce_error},
     Source{"rounding of logits", "logits_dtype", 0, 1, logits_error},
 };
 
@@ -184,6 +196,20 @@ Dtype effective_dtype(WeightDtype weight, Dtype stored) {
 }
 
 bool same_weight_values(const RunConfig& a, const RunConfig& b, Dtype stored) {
+  const auto grouped = [](const RunConfig& config) {
+    return config.quantisation == Quantisation::int4_symmetric ||
+           config.quantisation == Quantisation::int4_asymmetric;
+  };
+  // W8A8 reads the weights of W8A16; only the activations differ.
+  const auto codes = [](const RunConfig& config) {
+    return config.quantisation == Quantisation::int8_w8a8 ? Quantisation::int8_w8a16
+                                                          : config.quantisation;
+  };
+  if (codes(a) != codes(b)) return false;
+  if (a.quantisation != Quantisation::none && a.quantise_lm_head != b.quantise_lm_head) {
+    return false;
+  }
+  if (grouped(a) && a.quantisation_group != b.quantisation_group) return false;
   return effective_dtype(a.weight_dtype, stored) == effective_dtype(b.weight_dtype, stored) &&
          effective_dtype(a.lm_head_dtype, stored) == effective_dtype(b.lm_head_dtype, stored);
 }

@@ -178,6 +178,20 @@ TEST(Cause, WithoutTheModelsSizesTheBoundIsNotUsed) {
   EXPECT_NE(flip.reason.find("no a-priori rounding bound is known"), std::string::npos);
 }
 
+// The bound is meant to be wide. A reader must not take "within" for a proof.
+TEST(Cause, AWideBoundSaysWhatItLeavesOpen) {
+  Script script = usual_run();
+  script.facts.config_a.activation_dtype = Dtype::bf16;
+  script.facts.config_b.activation_dtype = Dtype::bf16;
+  const Divergence flip = last_flip(script, {4.0F, 4.0F - kSmall, 0.5F, 0.0F, -1.0F, -2.0F},
+                                    {4.0F - kSmall, 4.0F, 0.5F, 0.0F, -1.0F, -2.0F});
+  ASSERT_EQ(flip.cause, FlipCause::near_tie) << flip.reason;
+  ASSERT_GT(flip.rounding_bound, 10.0 * flip.usual_drift);
+  EXPECT_NE(flip.reason.find("it cannot exclude a fault that is alike at every step"),
+            std::string::npos)
+      << flip.reason;
+}
+
 TEST(Cause, TieBreakAtAMarginOfZero) {
   const Divergence flip = last_flip(usual_run(), {4.0F, 4.0F, 0.5F, 0.0F, -1.0F, -2.0F},
                                     {4.0F - kSmall, 4.0F, 0.5F, 0.0F, -1.0F, -2.0F});
@@ -223,6 +237,29 @@ TEST(Cause, InputWherePromptsCheckpointsOrWeightsDiffer) {
   // Widening a bf16 checkpoint changes no value.
   weights.facts.stored_dtype = Dtype::bf16;
   EXPECT_EQ(last_flip(weights, a, b).cause, FlipCause::tie_break);
+}
+
+TEST(Cause, InputWhereWeightsAreQuantisedDifferently) {
+  const Row a{4.0F, 3.0F, 0.5F, 0.0F, -1.0F, -2.0F};
+  const Row b{3.0F, 4.0F, 0.5F, 0.0F, -1.0F, -2.0F};
+  Script script = usual_run();
+  script.facts.config_b.quantisation = Quantisation::int4_symmetric;
+  Divergence flip = last_flip(script, a, b);
+  EXPECT_EQ(flip.cause, FlipCause::input) << flip.reason;
+  EXPECT_NE(flip.reason.find("quantised differently (none and int4_symmetric)"), std::string::npos)
+      << flip.reason;
+
+  script.facts.config_a.quantisation = Quantisation::int4_symmetric;
+  script.facts.config_a.quantisation_group = 32;
+  flip = last_flip(script, a, b);
+  EXPECT_EQ(flip.cause, FlipCause::input) << flip.reason;
+  EXPECT_NE(flip.reason.find("group 32 and 128"), std::string::npos) << flip.reason;
+
+  // W8A8 and W8A16 hold the same codes: only the activations are rounded differently.
+  script.facts.config_a.quantisation = Quantisation::int8_w8a16;
+  script.facts.config_b.quantisation = Quantisation::int8_w8a8;
+  flip = last_flip(script, a, b);
+  EXPECT_NE(flip.cause, FlipCause::input) << flip.reason;
 }
 
 TEST(Cause, SamplerWhereTheBitsAgree) {

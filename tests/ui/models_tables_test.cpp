@@ -143,6 +143,8 @@ TEST(VerdictSummary, NamesStepTokensMarginsCauseAndReason) {
   EXPECT_EQ(utf8(summary.tier), "DIFFERENT");
   EXPECT_THAT(utf8(summary.headline), testing::HasSubstr("step 20"));
   EXPECT_EQ(utf8(summary.cause), "near tie");
+  // The cause stands before it in the bar: said once.
+  EXPECT_THAT(utf8(summary.reason), testing::StartsWith("A's margin"));
   const std::string text = utf8(to_text(summary));
   for (const char* part : {"Margin A: 0.004 logit", "Margin B: 0.006 logit",
                            "Drift here: 0.0061 logit", "× 1.11", "20 of 48", "same bits"}) {

@@ -70,23 +70,24 @@ void fill_step(StepComparison& row, const SyntheticOptions& options) {
 }
 
 Divergence divergence_of(const StepComparison& row) {
-  return {.step = row.step,
-          .token_a = row.token_a,
-          .token_b = row.token_b,
-          .margin_a = 0.004,
-          .margin_b = 0.006,
-          .gap_a = 0.004,
-          .gap_b = 0.006,
-          .drift = 0.0061,
-          .usual_drift = 0.0055,
-          .p95_pair_drift = 0.02,
-          .drift_excess = 1.109,
-          .tie_ulps = 0.03,
-          .rounding_bound = 0.5,
-          .cause = FlipCause::near_tie,
-          .reason =
-              "A's margin of 0.004 logit is 0.03 bf16 ulps: within the 4 that rounding alone "
-              "can close, and the drift of 0.0061 is usual for this run."};
+  return {
+      .step = row.step,
+      .token_a = row.token_a,
+      .token_b = row.token_b,
+      .margin_a = 0.004,
+      .margin_b = 0.006,
+      .gap_a = 0.004,
+      .gap_b = 0.006,
+      .drift = 0.0061,
+      .usual_drift = 0.0055,
+      .p95_pair_drift = 0.02,
+      .drift_excess = 1.109,
+      .tie_ulps = 0.03,
+      .rounding_bound = 0.5,
+      .cause = FlipCause::near_tie,
+      .reason =
+          "near-tie: A's margin of 0.004 logit is 0.03 bf16 ulps: within the 4 that rounding alone "
+          "can close, and the drift of 0.0061 is usual for this run."};
 }
 
 void add_lanes(Comparison& c) {

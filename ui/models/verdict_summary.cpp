@@ -88,6 +88,11 @@ VerdictSummary verdict_summary(const Comparison& comparison) {
   if (shown) {
     summary.cause = words(name_of(shown->cause));
     summary.reason = escaped_text(shown->reason);
+    // "near-tie: margin …" stands behind the cause already.
+    const auto colon = summary.reason.indexOf(QLatin1String(": "));
+    if (colon > 0 && summary.reason.left(colon).replace('-', ' ') == summary.cause) {
+      summary.reason.remove(0, colon + 2);
+    }
     add_divergence_facts(*shown, summary.facts);
   } else {
     summary.reason = escaped_text(comparison.verdict_text);
