@@ -68,7 +68,7 @@ Result<Isa> resolve_isa(IsaChoice choice) {
   if (isa_supported(isa)) return isa;
   return fail(
       ErrorKind::engine,
-      fmt::format("isa {}: this CPU does not have it; use --set isa=automatic", isa_name(isa)));
+      fmt::format("isa {}: this CPU does not have it; use --set isa=auto", isa_name(isa)));
 }
 
 }  // namespace

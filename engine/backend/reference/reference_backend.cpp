@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/reference/reference_backend.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+#include "engine/backend/reference/reference_operations.h"
+
+namespace driftscope {
+namespace {
+
+using Values = std::vector<double>;
+
+// Keys and values per layer, [length, kv_heads, head_dim], f64.
+class ReferenceCache final : public KvCache {
+ public:
+  ReferenceCache(std::int64_t layers, std::int64_t width)
+      : m_width(width), m_layers(static_cast<std::size_t>(layers)) {}
+  [[nodiscard]] std::int64_t length() const override { return m_length; }
+  void truncate(std::int64_t length) override {
+    assert(length >= 0 && length <= m_length);
+    m_length = length;
+    for (Layer& layer : m_layers) {
+      layer.keys.resize(static_cast<std::size_t>(length * m_width));
+      layer.values.resize(static_cast<std::size_t>(length * m_width));
+    }
+  }
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> clone() const override {
+    return std::make_unique<ReferenceCache>(*this);
+  }
+
+  struct Layer {
+    Values keys, values;
+  };
+  [[nodiscard]] Layer& layer(std::int64_t index) {
+    return m_layers[static_cast<std::size_t>(index)];
+  }
+  void advance(std::int64_t rows) { m_length += rows; }
+
+ private:
+  std::int64_t m_width = 0;
+  std::int64_t m_length = 0;
+  std::vector<Layer> m_layers;
+};
+
+class ReferenceBackend final : public Backend {
+ public:
+  ReferenceBackend(std::shared_ptr<const ModelCheckpoint> checkpoint,
+                   std::shared_ptr<ThreadPool> pool)
+      : m_checkpoint(std::move(checkpoint)),
+        m_pool(std::move(pool)),
+        m_model(m_checkpoint->description()),
+        m_frequencies(m_model.inverse_frequencies()) {}
+
+  [[nodiscard]] const ModelDescription& model() const override { return m_model; }
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(std::int64_t) override {
+    return std::make_unique<ReferenceCache>(m_model.layers, key_width());
+  }
+  [[nodiscard]] Result<void> forward(const Batch& batch, const std::stop_token& stop) override;
+  [[nodiscard]] std::int64_t output_rows() const override { return m_output_rows; }
+  [[nodiscard]] Result<std::span<const float>> logits(std::int64_t first,
+                                                      std::int64_t count) override;
+  [[nodiscard]] std::span<const TensorTap> taps(std::int64_t) override { return {}; }
+  [[nodiscard]] std::vector<std::string> plans() const override {
+    return {"every operation in f64 from the stored weights, sums in sixteen parts"};
+  }
+  [[nodiscard]] std::string storage_note() const override {
+    return "weights mapped from the checkpoint's files, widened row by row";
+  }
+
+ private:
+  [[nodiscard]] std::int64_t query_width() const { return m_model.heads * m_model.head_dim; }
+  [[nodiscard]] std::int64_t key_width() const { return m_model.kv_heads * m_model.head_dim; }
+  [[nodiscard]] Values linear(const TensorView& weight, const TensorView& bias, const Values& x,
+                              std::int64_t rows) {
+    Values y(static_cast<std::size_t>(rows * weight.shape[0]));
+    reference::linear(weight, bias, x.data(), rows, y.data(), *m_pool);
+    return y;
+  }
+  [[nodiscard]] Values normalised(const Values& x, const TensorView& weight,
+                                  std::int64_t rows) const {
+    Values y(x.size());
+    reference::rmsnorm(x.data(), weight, m_model.rms_epsilon, rows, y.data());
+    return y;
+  }
+  [[nodiscard]] Values embed(const BatchSequence& sequence) const;
+  [[nodiscard]] Values attend(const LayerTensors& layer, std::int64_t index, ReferenceCache& cache,
+                              const Values& x, std::int64_t rows);
+  void run_layer(std::int64_t index, ReferenceCache& cache, Values& x, std::int64_t rows);
+  void keep_outputs(const BatchSequence& sequence, const Values& x, std::int64_t rows);
+
+  std::shared_ptr<const ModelCheckpoint> m_checkpoint;
+  std::shared_ptr<ThreadPool> m_pool;
+  const ModelDescription& m_model;
+  Values m_frequencies;
+  std::int64_t m_output_rows = 0;
+  Values m_result;              // [output rows, hidden], after the last norm
+  std::vector<float> m_logits;  // [rows asked for, vocabulary]
+};
+
+void add_to(Values& x, const Values& delta) {
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] += delta[i];
+}
+
+// Sequences do not see each other, so one after the other is all the same.
+Result<void> ReferenceBackend::forward(const Batch& batch, const std::stop_token& stop) {
+  m_output_rows = 0;
+  m_result.clear();
+  for (const BatchSequence& sequence : batch.sequences) {
+    auto& cache = static_cast<ReferenceCache&>(*sequence.cache);
+    const std::int64_t before = cache.length();
+    const auto rows = static_cast<std::int64_t>(sequence.tokens.size());
+    Values x = embed(sequence);
+    for (std::int64_t index = 0; index < m_model.layers; ++index) {
+      if (stop.stop_requested()) {
+        cache.truncate(before);
+        return fail(ErrorKind::interrupted, "stopped on request");
+      }
+      run_layer(index, cache, x, rows);
+    }
+    cache.advance(rows);
+    keep_outputs(sequence, x, rows);
+  }
+  return {};
+}
+
+Values ReferenceBackend::embed(const BatchSequence& sequence) const {
+  const TensorView& table = m_checkpoint->embedding();
+  const auto hidden = static_cast<std::size_t>(m_model.hidden);
+  std::vector<float> row(hidden);
+  Values x;
+  x.reserve(sequence.tokens.size() * hidden);
+  for (const TokenId token : sequence.tokens) {
+    const auto* bytes = static_cast<const std::byte*>(table.data) +
+                        static_cast<std::size_t>(token.value) * hidden * dtype_size(table.dtype);
+    widen(table.dtype, bytes, row.data(), hidden);
+    x.insert(x.end(), row.begin(), row.end());
+  }
+  return x;
+}
+
+void ReferenceBackend::run_layer(std::int64_t index, ReferenceCache& cache, Values& x,
+                                 std::int64_t rows) {
+  const LayerTensors& layer = m_checkpoint->layer(index);
+  add_to(x, attend(layer, index, cache, x, rows));
+  const Values normed = normalised(x, layer.ffn_norm, rows);
+  Values gate = linear(layer.gate, layer.gate_bias, normed, rows);
+  const Values up = linear(layer.up, layer.up_bias, normed, rows);
+  reference::swiglu(gate.data(), up.data(), static_cast<std::int64_t>(gate.size()), gate.data());
+  add_to(x, linear(layer.down, layer.down_bias, gate, rows));
+}
+
+Values ReferenceBackend::attend(const LayerTensors& layer, std::int64_t index,
+                                ReferenceCache& cache, const Values& x, std::int64_t rows) {
+  const Values normed = normalised(x, layer.attention_norm, rows);
+  Values q = linear(layer.q, layer.q_bias, normed, rows);
+  Values k = linear(layer.k, layer.k_bias, normed, rows);
+  const Values v = linear(layer.v, layer.v_bias, normed, rows);
+  if (m_model.qk_norm) {
+    reference::rmsnorm(q.data(), layer.q_norm, m_model.rms_epsilon, rows * m_model.heads, q.data());
+    reference::rmsnorm(k.data(), layer.k_norm, m_model.rms_epsilon, rows * m_model.kv_heads,
+                       k.data());
+  }
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(rows));
+  for (std::int64_t i = 0; i < rows; ++i) {
+    positions[static_cast<std::size_t>(i)] = cache.length() + i;
+  }
+  reference::rotate(q.data(), positions, m_model.heads, m_model.head_dim, m_frequencies);
+  reference::rotate(k.data(), positions, m_model.kv_heads, m_model.head_dim, m_frequencies);
+  ReferenceCache::Layer& stored = cache.layer(index);
+  stored.keys.insert(stored.keys.end(), k.begin(), k.end());
+  stored.values.insert(stored.values.end(), v.begin(), v.end());
+
+  const reference::Attention shape{.heads = m_model.heads,
+                                   .kv_heads = m_model.kv_heads,
+                                   .head_dim = m_model.head_dim,
+                                   .scale = 1.0 / std::sqrt(static_cast<double>(m_model.head_dim))};
+  Values attended(q.size());
+  const auto row_task = [&](std::size_t row, int) {
+    const std::int64_t position = positions[row];
+    const std::int64_t window = m_model.sliding_window;
+    const std::int64_t begin = window > 0 ? std::max<std::int64_t>(0, position - window + 1) : 0;
+    const auto offset = static_cast<std::int64_t>(row) * query_width();
+    reference::attend(shape, q.data() + offset, stored.keys.data(), stored.values.data(), begin,
+                      position + 1, attended.data() + offset);
+  };
+  m_pool->run(static_cast<std::size_t>(rows), row_task);
+  return linear(layer.o, layer.o_bias, attended, rows);
+}
+
+void ReferenceBackend::keep_outputs(const BatchSequence& sequence, const Values& x,
+                                    std::int64_t rows) {
+  const auto first = (rows - sequence.output_rows) * m_model.hidden;
+  const Values wanted(x.begin() + first, x.end());
+  const Values normed = normalised(wanted, m_checkpoint->final_norm(), sequence.output_rows);
+  m_result.insert(m_result.end(), normed.begin(), normed.end());
+  m_output_rows += sequence.output_rows;
+}
+
+Result<std::span<const float>> ReferenceBackend::logits(std::int64_t first, std::int64_t count) {
+  assert(first >= 0 && count > 0 && first + count <= m_output_rows);
+  const auto begin = m_result.begin() + first * m_model.hidden;
+  const Values x(begin, begin + count * m_model.hidden);
+  const Values rows = linear(m_checkpoint->lm_head(), {}, x, count);
+  m_logits.assign(rows.size(), 0.0F);
+  std::transform(rows.begin(), rows.end(), m_logits.begin(),
+                 [](double value) { return static_cast<float>(value); });
+  return std::span<const float>(m_logits);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> open_reference(std::shared_ptr<const ModelCheckpoint> checkpoint,
+                                                std::shared_ptr<ThreadPool> pool) {
+  return std::make_unique<ReferenceBackend>(std::move(checkpoint), std::move(pool));
+}
+
+}  // namespace driftscope

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/reference/reference_operations.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "kernels/plan/dtype.h"
+#include "kernels/plan/portable_math.h"
+
+namespace driftscope::reference {
+namespace {
+
+constexpr std::int64_t kPartials = 16;
+
+template <class Weight>
+double dot_of(const double* x, const Weight* w, std::int64_t count) {
+  std::array<double, kPartials> sums{};
+  std::int64_t i = 0;
+  for (; i + kPartials <= count; i += kPartials) {
+    for (std::int64_t j = 0; j < kPartials; ++j) {
+      sums[static_cast<std::size_t>(j)] += x[i + j] * static_cast<double>(w[i + j]);
+    }
+  }
+  for (std::int64_t j = 0; i + j < count; ++j) {
+    sums[static_cast<std::size_t>(j)] += x[i + j] * static_cast<double>(w[i + j]);
+  }
+  double sum = 0.0;
+  for (const double partial : sums) sum += partial;
+  return sum;
+}
+
+const std::byte* row_of(const TensorView& tensor, std::int64_t row, std::int64_t width) {
+  return static_cast<const std::byte*>(tensor.data) +
+         static_cast<std::size_t>(row * width) * dtype_size(tensor.dtype);
+}
+
+}  // namespace
+
+double dot(const double* x, const float* w, std::int64_t count) { return dot_of(x, w, count); }
+double dot(const double* x, const double* y, std::int64_t count) { return dot_of(x, y, count); }
+
+void linear(const TensorView& weight, const TensorView& bias, const double* x, std::int64_t rows,
+            double* y, Parallel& parallel) {
+  constexpr std::int64_t kOutputsPerTask = 64;
+  const std::int64_t outputs = weight.shape[0];
+  const std::int64_t inputs = weight.shape[1];
+  const std::vector<double> offsets = bias.present() ? widened(bias) : std::vector<double>{};
+  const auto task = [&](std::size_t index, int) {
+    std::vector<float> row(static_cast<std::size_t>(inputs));
+    const std::int64_t first = static_cast<std::int64_t>(index) * kOutputsPerTask;
+    for (std::int64_t j = first; j < std::min(outputs, first + kOutputsPerTask); ++j) {
+      widen(weight.dtype, row_of(weight, j, inputs), row.data(), row.size());
+      const double offset = offsets.empty() ? 0.0 : offsets[static_cast<std::size_t>(j)];
+      for (std::int64_t i = 0; i < rows; ++i) {
+        y[i * outputs + j] = dot(x + i * inputs, row.data(), inputs) + offset;
+      }
+    }
+  };
+  const std::int64_t tasks = (outputs + kOutputsPerTask - 1) / kOutputsPerTask;
+  parallel.run(static_cast<std::size_t>(tasks), task);
+}
+
+void rmsnorm(const double* x, const TensorView& weight, double epsilon, std::int64_t rows,
+             double* y) {
+  const std::vector<double> scales = widened(weight);
+  const auto width = static_cast<std::int64_t>(scales.size());
+  for (std::int64_t row = 0; row < rows; ++row, x += width, y += width) {
+    const double mean = dot(x, x, width) / static_cast<double>(width);
+    const double scale = 1.0 / std::sqrt(mean + epsilon);
+    for (std::int64_t i = 0; i < width; ++i) {
+      y[i] = x[i] * scale * scales[static_cast<std::size_t>(i)];
+    }
+  }
+}
+
+void rotate(double* x, std::span<const std::int64_t> positions, std::int64_t heads,
+            std::int64_t head_dim, std::span<const double> inverse_frequencies) {
+  const std::int64_t half = head_dim / 2;
+  for (const std::int64_t position : positions) {
+    for (std::int64_t i = 0; i < half; ++i) {
+      const auto turn = portable::sincos(static_cast<double>(position) *
+                                         inverse_frequencies[static_cast<std::size_t>(i)]);
+      for (std::int64_t head = 0; head < heads; ++head) {
+        double& first = x[head * head_dim + i];
+        double& second = x[head * head_dim + i + half];
+        const double turned = first * turn.cos - second * turn.sin;
+        second = second * turn.cos + first * turn.sin;
+        first = turned;
+      }
+    }
+    x += heads * head_dim;
+  }
+}
+
+void attend(const Attention& shape, const double* q, const double* k, const double* v,
+            std::int64_t begin, std::int64_t end, double* y) {
+  const std::int64_t stride = shape.kv_heads * shape.head_dim;
+  std::vector<double> weights(static_cast<std::size_t>(end - begin));
+  for (std::int64_t head = 0; head < shape.heads; ++head) {
+    const std::int64_t offset = head / (shape.heads / shape.kv_heads) * shape.head_dim;
+    for (std::int64_t key = begin; key < end; ++key) {
+      weights[static_cast<std::size_t>(key - begin)] =
+          dot(q + head * shape.head_dim, k + key * stride + offset, shape.head_dim) * shape.scale;
+    }
+    const double largest = *std::max_element(weights.begin(), weights.end());
+    double sum = 0.0;
+    for (double& weight : weights) {
+      weight = portable::exp(weight - largest);
+      sum += weight;
+    }
+    double* out = y + head * shape.head_dim;
+    std::fill_n(out, shape.head_dim, 0.0);
+    for (std::int64_t key = begin; key < end; ++key) {
+      const double share = weights[static_cast<std::size_t>(key - begin)] / sum;
+      const double* value = v + key * stride + offset;
+      for (std::int64_t i = 0; i < shape.head_dim; ++i) out[i] += share * value[i];
+    }
+  }
+}
+
+void swiglu(const double* gate, const double* up, std::int64_t count, double* y) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    y[i] = gate[i] / (1.0 + portable::exp(-gate[i])) * up[i];
+  }
+}
+
+std::vector<double> widened(const TensorView& tensor) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+  widen(tensor.dtype, tensor.data, values.data(), values.size());
+  return {values.begin(), values.end()};
+}
+
+}  // namespace driftscope::reference
