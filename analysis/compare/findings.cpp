@@ -36,7 +36,7 @@ void find_input_differences(const RunContext& context, std::vector<Finding>& fin
   if (!same_weight_values(facts.config_a, facts.config_b, facts.stored_dtype)) {
     findings.push_back(make_finding("weights_rounded_differently", Severity::notice,
                                     "The sides compute with different values of the weights "
-                                    "(weight_dtype or lm_head_dtype), so "
+                                    "(weight_dtype, lm_head_dtype or quantisation), so "
                                     "drift is not rounding of the computation alone",
                                     Json::object()));
   }

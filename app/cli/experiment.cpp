@@ -9,6 +9,7 @@
 
 #include "engine/config/envelope.h"
 #include "engine/config/knob.h"
+#include "engine/model/config_difference.h"
 #include "engine/model/weight_difference.h"
 
 namespace driftscope::cli {
@@ -125,6 +126,9 @@ ExperimentFacts make_facts(const Side& a, const Side& b, const ExperimentOptions
   if (a.model.sha256 != b.model.sha256) {
     facts.weight_difference =
         describe(weight_difference(*a.model.checkpoint, *b.model.checkpoint), description);
+    const std::string fields =
+        describe(config_file_difference(a.model.checkpoint->path(), b.model.checkpoint->path()));
+    if (!fields.empty()) facts.weight_difference += "; " + fields;
   }
   facts.config_a = a.config;
   facts.config_b = b.config;

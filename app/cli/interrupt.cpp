@@ -32,6 +32,10 @@ struct InterruptGuard::State {
 InterruptGuard::InterruptGuard() : m_state(std::make_unique<State>()) {
   sigemptyset(&m_state->signals);
   for (const int signal : {SIGINT, SIGTERM, SIGUSR2}) sigaddset(&m_state->signals, signal);
+  // A closed terminal ends the run cleanly as well, unless nohup asked to go on.
+  struct sigaction hang_up = {};
+  sigaction(SIGHUP, nullptr, &hang_up);
+  if (hang_up.sa_handler != SIG_IGN) sigaddset(&m_state->signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &m_state->signals, &m_state->previous);
   m_state->waiter = std::thread([state = m_state.get()] { state->wait(); });
 }

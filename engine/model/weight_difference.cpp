@@ -99,7 +99,7 @@ WeightDifference weight_difference(const ModelCheckpoint& a, const ModelCheckpoi
 
 std::string describe(const WeightDifference& difference, const ModelDescription& description) {
   if (difference.different.empty()) {
-    return fmt::format("all {} tensors hold the same values, so config.json or the files differ", difference.tensors);
+    return fmt::format("all {} tensors hold the same values", difference.tensors);
   }
   const auto count = difference.different.size();
   const auto largest = std::max_element(
