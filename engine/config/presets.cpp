@@ -5,9 +5,11 @@
 #include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "engine/config/knob.h"
+#include "kernels/base/display_text.h"
 
 namespace driftscope {
 namespace {
@@ -114,7 +116,22 @@ Result<RunConfig> load_file(const std::string& path) {
   if (!file || !(text << file.rdbuf())) {
     return fail(ErrorKind::malformed, fmt::format("{}: cannot read this configuration file", path));
   }
-  const auto json = nlohmann::ordered_json::parse(text.str(), nullptr, false);
+  // A key given twice would set a knob twice, and the reader of the file would see only one.
+  std::set<std::string> keys;
+  std::string repeated;
+  const auto note_key = [&](int depth, nlohmann::ordered_json::parse_event_t event,
+                            nlohmann::ordered_json& parsed) {
+    if (event == nlohmann::ordered_json::parse_event_t::key && depth == 1 &&
+        !keys.insert(parsed.get<std::string>()).second) {
+      repeated = parsed.get<std::string>();
+    }
+    return true;
+  };
+  const auto json = nlohmann::ordered_json::parse(text.str(), note_key, false);
+  if (!repeated.empty()) {
+    return fail(ErrorKind::malformed, fmt::format("{}: \"{}\" is given twice; keep one", path,
+                                                  escape_for_display(repeated)));
+  }
   if (json.is_discarded()) {
     return fail(
         ErrorKind::malformed,

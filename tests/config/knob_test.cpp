@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -176,6 +179,18 @@ TEST(Presets, UnknownNameListsTheKnownOnes) {
   const auto file = load_config("/nonexistent/x.json");
   ASSERT_FALSE(file);
   EXPECT_EQ(file.error().kind, ErrorKind::malformed);
+}
+
+TEST(Presets, AKeyGivenTwiceIsRefused) {
+  const auto path = std::filesystem::temp_directory_path() /
+                    fmt::format("driftscope-config-{}.json", static_cast<long>(::getpid()));
+  std::ofstream(path) << R"({"preset": "bf16-invariant", "neighbours": 1, "neighbours": 7})";
+  const auto config = load_config(path.string());
+  std::filesystem::remove(path);
+  ASSERT_FALSE(config);
+  EXPECT_EQ(config.error().kind, ErrorKind::malformed);
+  EXPECT_NE(config.error().message.find("\"neighbours\" is given twice"), std::string::npos)
+      << config.error().message;
 }
 
 TEST(Envelope, BatchInvarianceFlagFollowsPolicyAndAttention) {
