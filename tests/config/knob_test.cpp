@@ -28,6 +28,7 @@ std::string other_value(const KnobSpec& knob) {
     case KnobKind::boolean:
       return usual == "true" ? "false" : "true";
     case KnobKind::integer:
+      if (knob.minimum > 2.0) return fmt::format("{:.0f}", 2.0 * knob.minimum);
       return usual == "2" ? "4" : "2";
     case KnobKind::real:
       return usual == "0.5" ? "0.25" : "0.5";
