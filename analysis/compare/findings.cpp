@@ -130,13 +130,14 @@ void find_interruption(const RunContext& context, std::vector<Finding>& findings
 
 using Finder = void (*)(const RunContext&, std::vector<Finding>&);
 // In the order in which they are told.
-constexpr std::array<Finder, 14> kFinders{find_input_differences, find_control,
-                                          find_unhealthy_rows,    find_identity,
-                                          find_divergence,        find_flip,
-                                          find_flip_count,        find_drift_without_flip,
-                                          find_largest_drift,     find_first_tap_drift,
-                                          find_tap_jump,          find_plan_difference,
-                                          find_early_ends,        find_interruption};
+constexpr std::array kFinders{Finder{find_input_differences}, Finder{find_control},
+                              Finder{find_unhealthy_rows},    Finder{find_identity},
+                              Finder{find_divergence},        Finder{find_flip},
+                              Finder{find_flip_count},        Finder{find_drift_without_flip},
+                              Finder{find_largest_drift},     Finder{find_first_tap_drift},
+                              Finder{find_tap_jump},          Finder{find_plan_difference},
+                              Finder{find_rank_difference},   Finder{find_early_ends},
+                              Finder{find_interruption}};
 
 }  // namespace
 

@@ -16,6 +16,7 @@ namespace driftscope {
                                    const nlohmann::ordered_json& evidence);
 
 void find_plan_difference(const RunContext& context, std::vector<Finding>& findings);
+void find_rank_difference(const RunContext& context, std::vector<Finding>& findings);
 void find_identity(const RunContext& context, std::vector<Finding>& findings);
 void find_divergence(const RunContext& context, std::vector<Finding>& findings);
 void find_flip(const RunContext& context, std::vector<Finding>& findings);

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include "analysis/compare/findings.h"
-#include "kernels/plan/plan_policy.h"
+#include "engine/config/knob.h"
+#include "engine/config/rank_plans.h"
 
 namespace driftscope {
 
@@ -18,9 +19,11 @@ struct DecodePlan {
 
 DecodePlan decode_plan(const RunConfig& config, const ExperimentFacts& facts) {
   const std::int64_t rows = 1 + config.neighbours;
-  return {.rows = rows,
-          .plan = matmul_plan(config.matmul_policy, config.matmul_plan, rows, facts.hidden,
-                              facts.intermediate)};
+  return {
+      .rows = rows,
+      .plan = plan_of_terms(
+          config,
+          {.m = rows, .n = facts.hidden, .k = facts.intermediate, .parts = facts.intermediate})};
 }
 
 std::string describe_change(const ReductionPlan& a, const ReductionPlan& b) {
@@ -38,13 +41,42 @@ std::string describe_change(const ReductionPlan& a, const ReductionPlan& b) {
   return text;
 }
 
+// "partial sums of 4 ranks that meet in a ring in bf16", or "one sum on one rank".
+std::string describe_ranks(const RunConfig& config) {
+  if (config.tensor_parallel == 1) return "one sum on one rank";
+  std::string_view way = "meet in rank order";
+  if (config.all_reduce == AllReduce::ring) way = "meet in a ring";
+  if (config.all_reduce == AllReduce::tree) way = "meet in a tree";
+  if (config.all_reduce == AllReduce::nccl) way = "are added by NCCL";
+  return fmt::format("partial sums of {} ranks that {} in {}", config.tensor_parallel, way,
+                     dtype_name(config.reduce_dtype));
+}
+
 }  // namespace
+
+void find_rank_difference(const RunContext& context, std::vector<Finding>& findings) {
+  const RunConfig& a = context.facts.config_a;
+  const RunConfig& b = context.facts.config_b;
+  const std::string text_a = describe_ranks(a);
+  const std::string text_b = describe_ranks(b);
+  if (text_a == text_b) return;
+  const bool aligned = a.tensor_parallel_invariant && b.tensor_parallel_invariant;
+  findings.push_back(make_finding(
+      "ranks_differ", Severity::info,
+      fmt::format("The attention output and down projections end in {} (A) and in {} (B){}", text_a,
+                  text_b, aligned ? "; both follow one tree of sums, whatever the ranks" : ""),
+      {{"ranks_a", a.tensor_parallel},
+       {"ranks_b", b.tensor_parallel},
+       {"sums_a", text_a},
+       {"sums_b", text_b}}));
+}
 
 void find_plan_difference(const RunContext& context, std::vector<Finding>& findings) {
   const ExperimentFacts& facts = context.facts;
   if (facts.hidden <= 0 || facts.intermediate <= 0) return;
   for (const RunConfig* config : {&facts.config_a, &facts.config_b}) {
     if (config->matmul_policy == PlanPolicy::vendor || config->scoring != Scoring::decode) return;
+    if (facts.intermediate % config->tensor_parallel != 0) return;  // no engine ran that
   }
   const DecodePlan a = decode_plan(facts.config_a, facts);
   const DecodePlan b = decode_plan(facts.config_b, facts);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/config/knob.h"
+#include "engine/config/rank_plans.h"
 #include "kernels/base/isa.h"
 
 namespace driftscope {
@@ -60,6 +61,13 @@ Json sampling_of(const EnvelopeFacts& facts) {
               {"seed_scope", "request"}};
 }
 
+// "ring bf16", or null where one rank has nobody to add to.
+Json all_reduce_of(const RunConfig& config) {
+  if (config.tensor_parallel == 1) return nullptr;
+  return fmt::format("{} {}", get_knob(config, *find_knob("all_reduce")),
+                     get_knob(config, *find_knob("reduce_dtype")));
+}
+
 Json runtime_of(const EnvelopeFacts& facts, const EnvironmentFacts& environment) {
   const RunConfig& config = facts.config;
   Json json{{"engine", "driftscope"},
@@ -77,10 +85,10 @@ Json runtime_of(const EnvelopeFacts& facts, const EnvironmentFacts& environment)
             {"compiler", environment.compiler},
             {"compiler_flags", environment.compiler_flags},
             {"operating_system", or_null(environment.operating_system)},
-            {"tensor_parallel_size", 1},
+            {"tensor_parallel_size", config.tensor_parallel},
             {"pipeline_parallel_size", 1},
             {"data_parallel_size", 1},
-            {"all_reduce", nullptr},
+            {"all_reduce", all_reduce_of(config)},
             {"attention_backend", get_knob(config, *find_knob("attention"))},
             {"quantization_method", facts.quantization_method},
             {"kv_cache_dtype", get_knob(config, *find_knob("kv_dtype"))},
@@ -113,7 +121,7 @@ EnvironmentFacts read_environment() {
 
 bool is_batch_invariant(const RunConfig& config) {
   return config.matmul_policy == PlanPolicy::invariant &&
-         config.attention != AttentionMode::split_kv_count;
+         config.attention != AttentionMode::split_kv_count && !ring_sees_the_batch(config);
 }
 
 Json make_envelope(const EnvelopeFacts& facts, const EnvironmentFacts& environment) {
@@ -155,7 +163,7 @@ Json make_fingerprint(const EnvelopeFacts& facts, const EnvironmentFacts& enviro
               {"gpu_name_and_compute_capability", or_null(environment.gpu)},
               {"attention_backend", get_knob(facts.config, *find_knob("attention"))},
               {"quantization_method", facts.quantization_method},
-              {"tensor_parallel_size", 1},
+              {"tensor_parallel_size", facts.config.tensor_parallel},
               {"batch_invariance_flag", is_batch_invariant(facts.config)},
               {"sampling_contract_version", kSamplingContract},
               {"driver_version", or_null(environment.driver_version)},

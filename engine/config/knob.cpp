@@ -226,6 +226,26 @@ std::vector<KnobDifference> config_difference(const RunConfig& a, const RunConfi
   return differences;
 }
 
+namespace {
+
+// A tree of f32 sums is the only all-reduce that continues a rank's own split-K.
+Result<void> check_tree_alignment(const RunConfig& config) {
+  if (!config.tensor_parallel_invariant) return {};
+  for (const auto& [id, wanted] :
+       {std::pair{"all_reduce", "tree"}, std::pair{"reduce_dtype", "f32"},
+        std::pair{"accumulator", "f32"}}) {
+    const std::string value = get_knob(config, *find_knob(id));
+    if (value == wanted) continue;
+    return fail(ErrorKind::usage,
+                fmt::format("knob tensor_parallel_invariant: its tree of sums needs {0}={1}, not "
+                            "{2}; give --set {0}={1}",
+                            id, wanted, value));
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> check_config(const RunConfig& config) {
   const bool host = config.backend == BackendKind::host;
   const std::string_view backend = host ? "host" : "cuda";
@@ -247,7 +267,7 @@ Result<void> check_config(const RunConfig& config) {
                 fmt::format("knob batch_position: {} is beyond the {} neighbours; give 0 to {}",
                             config.batch_position, config.neighbours, config.neighbours));
   }
-  return {};
+  return check_tree_alignment(config);
 }
 
 }  // namespace driftscope

@@ -52,20 +52,23 @@ void add_parallel(std::vector<KnobSpec>& knobs) {
       kInteger,
       {"tensor_parallel", g, "Tensor-parallel ranks",
        "Ranks that share each matrix; partial sums meet in an all-reduce."},
-      1, 8, {.effect = KnobEffect::changes_bits, .base = {}, .host = {"1"}}, true));
+      1, 8, {.effect = KnobEffect::changes_bits, .base = {}}, true));
   knobs.push_back(choice<DRIFTSCOPE_FIELD(all_reduce)>(
       {"all_reduce", g, "All-reduce",
        "Order in which ranks' partial sums are added: one_shot in rank order, ring, tree, or "
        "NCCL (CUDA only)."},
-      {.effect = KnobEffect::changes_bits, .base = {}, .host = {"one_shot"}}));
+      {.effect = KnobEffect::changes_bits,
+       .base = "tensor_parallel=4",
+       .host = {"one_shot", "ring", "tree"}}));
   knobs.push_back(choice<DRIFTSCOPE_FIELD(reduce_dtype)>(
       {"reduce_dtype", g, "All-reduce dtype", "Type of what ranks send."},
-      {.effect = KnobEffect::changes_bits, .base = {}, .host = {"f32"}}, {"f32", "f16", "bf16"}));
+      {.effect = KnobEffect::changes_bits, .base = "tensor_parallel=4"}, {"f32", "f16", "bf16"}));
   knobs.push_back(make<DRIFTSCOPE_FIELD(tensor_parallel_invariant)>(
       KnobKind::boolean,
       {"tensor_parallel_invariant", g, "TP-invariant sums",
-       "Tree-aligned plans, so that any number of ranks gives the same bits."},
-      {.effect = KnobEffect::changes_bits, .base = {}, .host = {"false"}}));
+       "Tree-aligned plans, so that any number of ranks gives the same bits; needs "
+       "all_reduce=tree, reduce_dtype=f32 and accumulator=f32."},
+      {.effect = KnobEffect::changes_bits, .base = "all_reduce=tree"}));
 }
 
 void add_execution(std::vector<KnobSpec>& knobs) {

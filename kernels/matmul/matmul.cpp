@@ -55,22 +55,51 @@ void matmul(const MatmulArguments& arguments, Isa isa, Parallel& parallel) {
   run_scalar(arguments, parallel);
 }
 
+namespace {
+
+WeightView part_of(const WeightView& weight, std::int64_t row, std::int64_t rows,
+                   std::int64_t column, std::int64_t columns) {
+  assert(row >= 0 && rows >= 0 && row + rows <= weight.rows);
+  assert(column >= 0 && columns >= 0 && column + columns <= weight.columns);
+  WeightView part = weight;
+  part.data =
+      static_cast<const char*>(weight.data) +
+      (row * weight.stride() + column) * static_cast<std::int64_t>(dtype_size(weight.dtype));
+  part.rows = rows;
+  part.columns = columns;
+  part.row_stride = weight.stride();
+  return part;
+}
+
+}  // namespace
+
+WeightView row_slice(const WeightView& weight, std::int64_t first, std::int64_t count) {
+  return part_of(weight, first, count, 0, weight.columns);
+}
+
+WeightView column_slice(const WeightView& weight, std::int64_t first, std::int64_t count) {
+  return part_of(weight, 0, weight.rows, first, count);
+}
+
 void matmul_reference(const MatmulArguments& arguments, double* y) {
   const std::int64_t k = arguments.weight.columns;
   const std::int64_t n = arguments.weight.rows;
+  const std::int64_t x_stride = arguments.x_stride == 0 ? k : arguments.x_stride;
+  const std::int64_t y_stride = arguments.y_stride == 0 ? n : arguments.y_stride;
   std::vector<float> w(static_cast<std::size_t>(k));
   for (std::int64_t j = 0; j < n; ++j) {
     const auto* row = static_cast<const char*>(arguments.weight.data) +
-                      j * k * static_cast<std::int64_t>(dtype_size(arguments.weight.dtype));
+                      j * arguments.weight.stride() *
+                          static_cast<std::int64_t>(dtype_size(arguments.weight.dtype));
     widen(arguments.weight.dtype, row, w.data(), w.size());
     for (std::int64_t i = 0; i < arguments.m; ++i) {
-      const float* x = arguments.x + i * k;
+      const float* x = arguments.x + i * x_stride;
       double sum = 0.0;
       for (std::int64_t t = 0; t < k; ++t) {
         sum += static_cast<double>(x[t]) * static_cast<double>(w[static_cast<std::size_t>(t)]);
       }
       if (arguments.bias != nullptr) sum += static_cast<double>(arguments.bias[j]);
-      y[i * n + j] = sum;
+      y[i * y_stride + j] = sum;
     }
   }
 }

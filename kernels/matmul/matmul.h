@@ -16,11 +16,20 @@ namespace driftscope {
 
 // Weights as they lie in memory; not owned.
 struct WeightView {
-  const void* data = nullptr;  // [rows, columns], row-major, element type `dtype`
-  Dtype dtype = Dtype::f32;    // f32, f16 or bf16; values widen to f32 exactly
-  std::int64_t rows = 0;       // N: outputs
-  std::int64_t columns = 0;    // K: terms of each sum
+  const void* data = nullptr;   // [rows, columns], row-major, element type `dtype`
+  Dtype dtype = Dtype::f32;     // f32, f16 or bf16; values widen to f32 exactly
+  std::int64_t rows = 0;        // N: outputs
+  std::int64_t columns = 0;     // K: terms of each sum
+  std::int64_t row_stride = 0;  // elements from row to row; 0: columns
+  [[nodiscard]] constexpr std::int64_t stride() const {
+    return row_stride == 0 ? columns : row_stride;
+  }
 };
+// Rows (outputs) first … first + count - 1, or columns (terms), of the same bytes.
+[[nodiscard]] WeightView row_slice(const WeightView& weight, std::int64_t first,
+                                   std::int64_t count);
+[[nodiscard]] WeightView column_slice(const WeightView& weight, std::int64_t first,
+                                      std::int64_t count);
 
 struct MatmulArguments {
   const float* x = nullptr;     // [m, k], row-major
@@ -28,6 +37,8 @@ struct MatmulArguments {
   WeightView weight;            // [n, k]
   const float* bias = nullptr;  // [n], or null. Added in f32 after the reduction.
   float* y = nullptr;           // [m, n], row-major; must not overlap x
+  std::int64_t x_stride = 0;    // elements from row to row of x; 0: k
+  std::int64_t y_stride = 0;    // elements from row to row of y; 0: n
   ReductionPlan plan;
   // Each output is rounded to this type once, after the bias (f32: not at all).
   Dtype output_dtype = Dtype::f32;

@@ -39,13 +39,15 @@ struct Call {
   std::vector<int> order;  // of arrival, where the plan asks for one
   std::int64_t k;
   std::int64_t n;
+  std::int64_t x_stride;
+  std::int64_t y_stride;
   std::int64_t chunk;   // terms of every chunk but the last
   std::int64_t chunks;  // chunks that are not empty
 };
 
 const void* weight_at(const WeightView& weight, std::int64_t row, std::int64_t column) {
   return static_cast<const char*>(weight.data) +
-         (row * weight.columns + column) * static_cast<std::int64_t>(dtype_size(weight.dtype));
+         (row * weight.stride() + column) * static_cast<std::int64_t>(dtype_size(weight.dtype));
 }
 
 std::int64_t length_of(const Call& call, std::int64_t chunk) {
@@ -56,7 +58,7 @@ std::int64_t length_of(const Call& call, std::int64_t chunk) {
 void finish(const Call& call, std::int64_t m0, std::int64_t rows, std::int64_t n0,
             std::int64_t count) {
   for (std::int64_t i = m0; i < m0 + rows; ++i) {
-    float* y = call.arguments.y + i * call.n + n0;
+    float* y = call.arguments.y + i * call.y_stride + n0;
     if (call.arguments.bias != nullptr) {
       const float* bias = call.arguments.bias + n0;
       for (std::int64_t j = 0; j < count; ++j) y[j] += bias[j];
@@ -114,7 +116,7 @@ void store_chunks(const Call& call, float* sums, std::int64_t m0, std::int64_t r
   std::fill(sums + call.chunks * count, sums + call.arguments.plan.split_k * count, 0.0F);
   const float* result = combine_chunk_rows(call, sums, count);
   for (std::int64_t i = 0; i < rows; ++i) {
-    std::copy_n(result + i * columns, columns, call.arguments.y + (m0 + i) * call.n + n0);
+    std::copy_n(result + i * columns, columns, call.arguments.y + (m0 + i) * call.y_stride + n0);
   }
 }
 
@@ -129,17 +131,17 @@ void direct_block(const Call& call, std::int64_t n0, std::int64_t count) {
   float* sums = plain ? arguments.y + n0 : scratch.floats(arguments.plan.split_k * m * count);
   for (std::int64_t chunk = 0; chunk < call.chunks; ++chunk) {
     call.kernels.direct({.x = arguments.x + chunk * call.chunk,
-                         .x_stride = call.k,
+                         .x_stride = call.x_stride,
                          .m = m,
                          .w = weight_at(arguments.weight, n0, chunk * call.chunk),
-                         .w_stride = call.k,
+                         .w_stride = arguments.weight.stride(),
                          .dtype = arguments.weight.dtype,
                          .n = count,
                          .length = length_of(call, chunk),
                          .lanes = arguments.plan.lanes,
                          .combine = arguments.plan.lane_combine,
                          .out = sums + chunk * m * count,
-                         .out_stride = plain ? call.n : count});
+                         .out_stride = plain ? call.y_stride : count});
   }
   if (!plain) store_chunks(call, sums, 0, m, n0, count);
 }
@@ -203,8 +205,8 @@ void pack_rows(const Call& call, const Slab& slab, std::int64_t panel) {
   for (std::int64_t chunk = 0; chunk < call.chunks; ++chunk) {
     const PanelLayout layout = layout_of(call, chunk);
     call.kernels.pack(
-        {.source = call.arguments.x + (slab.m0 + first) * call.k + chunk * call.chunk,
-         .stride = call.k,
+        {.source = call.arguments.x + (slab.m0 + first) * call.x_stride + chunk * call.chunk,
+         .stride = call.x_stride,
          .dtype = Dtype::f32,
          .rows = std::min(tile, slab.rows - first),
          .panel_rows = tile,
@@ -229,7 +231,7 @@ void gemm_chunk(const Call& call, const Slab& slab, std::int64_t chunk, std::int
   const std::int64_t outputs = call.kernels.tile_outputs;
   for (std::int64_t j = 0; j < count; j += outputs) {
     call.kernels.pack({.source = weight_at(call.arguments.weight, n0 + j, chunk * call.chunk),
-                       .stride = call.k,
+                       .stride = call.arguments.weight.stride(),
                        .dtype = call.arguments.weight.dtype,
                        .rows = std::min(outputs, count - j),
                        .panel_rows = outputs,
@@ -264,11 +266,12 @@ void gemm_block(const Call& call, const Slab& slab, std::int64_t n0, std::int64_
       accumulator_scratch.floats(kBlockTiles * call.kernels.tile_rows * columns * lanes);
   const bool plain = single_plain_chunk(call);
   const std::int64_t area = slab.rows * count;
-  float* sums = plain ? call.arguments.y + slab.m0 * call.n + n0
+  float* sums = plain ? call.arguments.y + slab.m0 * call.y_stride + n0
                       : sums_scratch.floats(call.arguments.plan.split_k * area);
   for (std::int64_t chunk = 0; chunk < call.chunks; ++chunk) {
-    gemm_chunk(call, slab, chunk, n0, count, packed, accumulators,
-               {.sums = sums + chunk * area, .stride = plain ? call.n : count, .final = plain});
+    gemm_chunk(
+        call, slab, chunk, n0, count, packed, accumulators,
+        {.sums = sums + chunk * area, .stride = plain ? call.y_stride : count, .final = plain});
   }
   if (plain) return;
   store_chunks(call, sums, slab.m0, slab.rows, n0, count);
@@ -315,12 +318,13 @@ void general_block(const Call& call, std::int64_t n0, std::int64_t count) {
     widen(arguments.weight.dtype, weight_at(arguments.weight, j, 0), w,
           static_cast<std::size_t>(call.k));
     for (std::int64_t i = 0; i < arguments.m; ++i) {
-      arguments.y[i * call.n + j] = call.kernels.generic({.x = arguments.x + i * call.k,
-                                                          .w = w,
-                                                          .k = call.k,
-                                                          .plan = &arguments.plan,
-                                                          .order = call.order.data(),
-                                                          .scratch = states});
+      arguments.y[i * call.y_stride + j] =
+          call.kernels.generic({.x = arguments.x + i * call.x_stride,
+                                .w = w,
+                                .k = call.k,
+                                .plan = &arguments.plan,
+                                .order = call.order.data(),
+                                .scratch = states});
     }
   }
   finish(call, 0, arguments.m, n0, count);
@@ -363,6 +367,8 @@ void run_matmul(const MatmulArguments& arguments, const MatmulKernels& fast,
             .order = {},
             .k = k,
             .n = arguments.weight.rows,
+            .x_stride = arguments.x_stride == 0 ? k : arguments.x_stride,
+            .y_stride = arguments.y_stride == 0 ? arguments.weight.rows : arguments.y_stride,
             .chunk = chunk,
             .chunks = chunk == 0 ? 0 : ceil_divide(k, chunk)};
   if (plan.split_combine == SplitCombine::arrival) {

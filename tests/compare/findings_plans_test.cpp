@@ -8,21 +8,23 @@
 namespace driftscope {
 namespace {
 
-const Finding* plans_finding(const Comparison& comparison) {
+const Finding* find_finding(const Comparison& comparison, std::string_view id) {
   for (const Finding& finding : comparison.findings) {
-    if (finding.id == "plans_differ") return &finding;
+    if (finding.id == id) return &finding;
   }
   return nullptr;
 }
+const Finding* plans_finding(const Comparison& comparison) {
+  return find_finding(comparison, "plans_differ");
+}
 
-ComparisonPointer compare(PlanPolicy policy, std::int64_t neighbours_b) {
+ComparisonPointer compare(const RunConfig& a, const RunConfig& b) {
   ExperimentFacts facts;
   facts.vocabulary = 2;
   facts.hidden = 192;
   facts.intermediate = 512;
-  facts.config_a.matmul_policy = policy;
-  facts.config_b.matmul_policy = policy;
-  facts.config_b.neighbours = neighbours_b;
+  facts.config_a = a;
+  facts.config_b = b;
   ComparisonBuilder builder(facts, {});
   const std::array<float, 2> row{1.0F, 0.0F};
   for (const Lane lane : {Lane::a, Lane::b_forced}) {
@@ -32,6 +34,14 @@ ComparisonPointer compare(PlanPolicy policy, std::int64_t neighbours_b) {
     EXPECT_TRUE(builder.accept(record));
   }
   return builder.snapshot(TraceState::complete);
+}
+
+ComparisonPointer compare(PlanPolicy policy, std::int64_t neighbours_b) {
+  RunConfig a;
+  a.matmul_policy = policy;
+  RunConfig b = a;
+  b.neighbours = neighbours_b;
+  return compare(a, b);
 }
 
 // By the table of plan_policy.cpp: 192 outputs are narrow, so 1 row gives split 8 and 8 rows
@@ -48,6 +58,49 @@ TEST(PlanFinding, NamesRowsInFlightAndTheSplitThatTheyChanged) {
 TEST(PlanFinding, SaysNothingWhereOnePlanServesEveryShape) {
   EXPECT_EQ(plans_finding(*compare(PlanPolicy::invariant, 7)), nullptr);
   EXPECT_EQ(plans_finding(*compare(PlanPolicy::shape_dependent, 0)), nullptr);
+}
+
+TEST(RankFinding, SaysWhereAndInWhatOrderPartialSumsMeet) {
+  RunConfig a;
+  RunConfig b;
+  b.tensor_parallel = 4;
+  b.all_reduce = AllReduce::ring;
+  b.reduce_dtype = Dtype::bf16;
+  const auto comparison = compare(a, b);
+  const Finding* finding = find_finding(*comparison, "ranks_differ");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->text.find("one sum on one rank (A)"), std::string::npos) << finding->text;
+  EXPECT_NE(finding->text.find("partial sums of 4 ranks that meet in a ring in bf16 (B)"),
+            std::string::npos)
+      << finding->text;
+  EXPECT_EQ(plans_finding(*comparison), nullptr);  // one plan serves every shape
+}
+
+// 512 terms on two ranks: 256 each. The plan is the same function of the share's shape.
+TEST(RankFinding, AlignedTreesAreNamed) {
+  RunConfig a;
+  a.all_reduce = AllReduce::tree;
+  a.tensor_parallel_invariant = true;
+  RunConfig b = a;
+  b.tensor_parallel = 2;
+  const auto comparison = compare(a, b);
+  const Finding* finding = find_finding(*comparison, "ranks_differ");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->text.find("one tree of sums"), std::string::npos) << finding->text;
+  // A rank's part of the tree: 8 leaves on one rank, 4 on each of two.
+  const Finding* plans = plans_finding(*comparison);
+  ASSERT_NE(plans, nullptr);
+  EXPECT_NE(plans->text.find("split-K from 8 to 4"), std::string::npos) << plans->text;
+}
+
+TEST(RankFinding, SaysNothingWhereRanksAreAlike) {
+  RunConfig a;
+  a.tensor_parallel = 4;
+  EXPECT_EQ(find_finding(*compare(a, a), "ranks_differ"), nullptr);
+  RunConfig one;
+  RunConfig one_ring = one;
+  one_ring.all_reduce = AllReduce::ring;  // nobody to add to
+  EXPECT_EQ(find_finding(*compare(one, one_ring), "ranks_differ"), nullptr);
 }
 
 }  // namespace

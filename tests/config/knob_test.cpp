@@ -205,6 +205,47 @@ TEST(Envelope, BatchInvarianceFlagFollowsPolicyAndAttention) {
   EXPECT_FALSE(is_batch_invariant(config));
 }
 
+// From three ranks on a ring's order depends on the row's place in the message.
+TEST(Envelope, BatchInvarianceFlagFollowsTheRing) {
+  RunConfig config;
+  config.all_reduce = AllReduce::ring;
+  config.tensor_parallel = 2;
+  EXPECT_TRUE(is_batch_invariant(config));
+  config.tensor_parallel = 4;
+  EXPECT_FALSE(is_batch_invariant(config));
+  config.all_reduce = AllReduce::tree;
+  EXPECT_TRUE(is_batch_invariant(config));
+}
+
+TEST(Envelope, NamesRanksAndAllReduce) {
+  EnvelopeFacts facts;
+  EXPECT_TRUE(make_envelope(facts, read_environment())["runtime"]["all_reduce"].is_null());
+  facts.config.tensor_parallel = 4;
+  facts.config.all_reduce = AllReduce::ring;
+  facts.config.reduce_dtype = Dtype::bf16;
+  const Json envelope = make_envelope(facts, read_environment());
+  EXPECT_EQ(envelope["runtime"]["tensor_parallel_size"], 4);
+  EXPECT_EQ(envelope["runtime"]["all_reduce"], "ring bf16");
+  EXPECT_EQ(envelope["fingerprint"]["tensor_parallel_size"], 4);
+}
+
+TEST(CheckConfig, TreeAlignedSumsNeedATreeOfF32) {
+  RunConfig config;
+  config.tensor_parallel_invariant = true;
+  const auto refusal = [&](const RunConfig& asked) {
+    const auto checked = check_config(asked);
+    return checked ? std::string() : checked.error().message;
+  };
+  EXPECT_NE(refusal(config).find("all_reduce=tree"), std::string::npos) << refusal(config);
+  config.all_reduce = AllReduce::tree;
+  EXPECT_EQ(refusal(config), "");
+  config.reduce_dtype = Dtype::bf16;
+  EXPECT_NE(refusal(config).find("reduce_dtype=f32"), std::string::npos) << refusal(config);
+  config.reduce_dtype = Dtype::f32;
+  config.matmul_plan.accumulator = Accumulator::kahan;
+  EXPECT_NE(refusal(config).find("accumulator=f32"), std::string::npos) << refusal(config);
+}
+
 TEST(Envelope, UnknownIsNullAndEveryKnobIsThere) {
   EnvelopeFacts facts;
   facts.prompt_ids = {TokenId{5}, TokenId{6}};

@@ -206,6 +206,45 @@ TEST(Matmul, RowsDoNotSeeTheirNeighbours) {
   }
 }
 
+// A shard of a larger matrix: a block of its rows and columns, of the input's columns, and of the
+// output's. The rest of the output keeps what it had.
+TEST(Matmul, SlicesAreReadAndWrittenInPlace) {
+  for (const Dtype dtype : {Dtype::f32, Dtype::bf16}) {
+    for (const std::int64_t m : {1, 5, 150}) {
+      const MatmulCase shape{.m = m, .n = 40, .k = 96, .dtype = dtype, .bias = true};
+      const MatmulInputs inputs(shape);
+      constexpr std::int64_t kRow = 8, kRows = 25, kColumn = 33, kColumns = 48, kWidth = 50;
+      for (const ReductionPlan& plan :
+           {ReductionPlan{.lanes = 16}, ReductionPlan{.lanes = 16, .split_k = 3},
+            ReductionPlan{.lanes = 4}, ReductionPlan{.accumulator = Accumulator::f64}}) {
+        for (const MatmulVariant& variant : matmul_variants()) {
+          if (!isa_supported(variant.isa)) continue;
+          std::vector<float> y(static_cast<std::size_t>(m * kWidth), 7.0F);
+          MatmulArguments arguments = inputs.arguments(plan, y.data() + 3);
+          arguments.weight =
+              column_slice(row_slice(arguments.weight, kRow, kRows), kColumn, kColumns);
+          arguments.x += kColumn;
+          arguments.x_stride = shape.k;
+          arguments.y_stride = kWidth;
+          arguments.bias += kRow;
+          SerialParallel serial;
+          variant.run(arguments, serial);
+          std::vector<float> expected(y.size(), 7.0F);
+          for (std::int64_t i = 0; i < m; ++i) {
+            for (std::int64_t j = 0; j < kRows; ++j) {
+              expected[static_cast<std::size_t>(i * kWidth + 3 + j)] =
+                  reduce_dot(plan, inputs.x_row(i) + kColumn, inputs.w_row(kRow + j) + kColumn,
+                             kColumns) +
+                  inputs.bias(kRow + j);
+            }
+          }
+          EXPECT_TRUE(same_bits(y, expected)) << variant.name << " " << describe(shape, plan);
+        }
+      }
+    }
+  }
+}
+
 // Plans are not decoration: another order gives other bits.
 TEST(Matmul, AnotherPlanChangesBits) {
   const MatmulCase shape{.m = 2, .n = 64, .k = 896, .dtype = Dtype::bf16};

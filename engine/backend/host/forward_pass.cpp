@@ -4,13 +4,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 #include "engine/backend/host/attention_setup.h"
 #include "engine/backend/host/host_kv_cache.h"
 #include "kernels/activation/activation.h"
-#include "kernels/matmul/matmul.h"
-#include "kernels/plan/plan_policy.h"
 #include "kernels/rmsnorm/rmsnorm.h"
 
 namespace driftscope {
@@ -53,9 +52,11 @@ ForwardPass::ForwardPass(const HostWeights& weights, const RunConfig& config, Is
       m_rounding(rounding_scheme(config)),
       m_isa(isa),
       m_parallel(parallel),
+      m_projector(config, isa, parallel),
       m_taps(m_model),
       m_attention_note(attention_note(config)),
-      m_norm_note(fmt::format("norm: lanes={} split={}", config.norm_lanes, config.norm_split)) {}
+      m_norm_note(fmt::format("norm: lanes={} split={}", config.norm_lanes, config.norm_split)),
+      m_ranks_note(ranks_note(config, m_model)) {}
 
 Result<void> ForwardPass::run(const Batch& batch, const std::stop_token& stop) {
   lay_out(batch);
@@ -71,6 +72,7 @@ Result<void> ForwardPass::run(const Batch& batch, const std::stop_token& stop) {
   finish_rows();
   m_plans.note(m_phase, m_attention_note);
   m_plans.note(m_phase, m_norm_note);
+  if (m_config.tensor_parallel > 1) m_plans.note(m_phase, m_ranks_note);
   return {};
 }
 
@@ -160,7 +162,9 @@ void ForwardPass::run_layer(const Batch& batch, std::int64_t index) {
   rotate(index);
   store_keys_and_values(batch, index);
   attend(batch, index);
-  project("o_proj", layer.o, m_attended.data(), m_delta.data());
+  m_projector.share_terms(m_phase, "o_proj",
+                          projection(layer.o, m_attended.data(), m_delta.data(), m_model.heads),
+                          m_plans);
   m_taps.record(Operation::attn_out, index, m_delta.data(), m_model.hidden);
   add_to_residual();
   m_taps.record(Operation::ffn_inp, index, m_x.data(), m_model.hidden);
@@ -172,8 +176,15 @@ void ForwardPass::run_layer(const Batch& batch, std::int64_t index) {
 void ForwardPass::project_qkv(const HostLayer& layer, std::int64_t index) {
   const std::int64_t queries = query_width(m_model);
   const std::int64_t keys = key_width(m_model);
-  if (m_config.fused_qkv) {
-    project("qkv_proj", layer.qkv, m_normed.data(), m_qkv.data());
+  const float* x = m_normed.data();
+  const std::array parts{projection(layer.q, x, m_q.data(), m_model.heads),
+                         projection(layer.k, x, m_k.data(), m_model.kv_heads),
+                         projection(layer.v, x, m_v.data(), m_model.kv_heads)};
+  if (m_config.fused_qkv && m_config.tensor_parallel > 1) {
+    m_projector.share_outputs(m_phase, "qkv_proj", parts, m_plans);
+  } else if (m_config.fused_qkv) {
+    const Projection stacked = projection(layer.qkv, x, m_qkv.data(), 1);
+    m_projector.share_outputs(m_phase, "qkv_proj", {&stacked, 1}, m_plans);
     const float* row = m_qkv.data();
     for (std::int64_t i = 0; i < m_rows; ++i) {
       std::copy_n(row, queries, m_q.data() + i * queries);
@@ -182,9 +193,10 @@ void ForwardPass::project_qkv(const HostLayer& layer, std::int64_t index) {
       row += queries + 2 * keys;
     }
   } else {
-    project("q_proj", layer.q, m_normed.data(), m_q.data());
-    project("k_proj", layer.k, m_normed.data(), m_k.data());
-    project("v_proj", layer.v, m_normed.data(), m_v.data());
+    constexpr std::array kNames{"q_proj", "k_proj", "v_proj"};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      m_projector.share_outputs(m_phase, kNames[i], {&parts[i], 1}, m_plans);
+    }
   }
   m_taps.record(Operation::q_cur, index, m_q.data(), queries);
   m_taps.record(Operation::k_cur, index, m_k.data(), keys);
@@ -251,15 +263,20 @@ void ForwardPass::feed_forward(const HostLayer& layer, std::int64_t index) {
   const std::int64_t width = m_model.intermediate;
   normalise(m_x.data(), layer.ffn_norm, m_normed.data(), m_rows, m_model.hidden);
   m_taps.record(Operation::ffn_norm, index, m_normed.data(), m_model.hidden);
-  const bool fused = m_config.fused_gate_up;
-  const std::int64_t stride = fused ? 2 * width : width;
+  const bool stacked = m_config.fused_gate_up && m_config.tensor_parallel == 1;
+  const std::int64_t stride = stacked ? 2 * width : width;
   float* gate = m_gate_up.data();
-  float* up = fused ? gate + width : gate + m_rows * width;
-  if (fused) {
-    project("gate_up_proj", layer.gate_up, m_normed.data(), gate);
+  float* up = stacked ? gate + width : gate + m_rows * width;
+  const std::array parts{projection(layer.gate, m_normed.data(), gate, width),
+                         projection(layer.up, m_normed.data(), up, width)};
+  if (stacked) {
+    const Projection both = projection(layer.gate_up, m_normed.data(), gate, 1);
+    m_projector.share_outputs(m_phase, "gate_up_proj", {&both, 1}, m_plans);
+  } else if (m_config.fused_gate_up) {
+    m_projector.share_outputs(m_phase, "gate_up_proj", parts, m_plans);
   } else {
-    project("gate_proj", layer.gate, m_normed.data(), gate);
-    project("up_proj", layer.up, m_normed.data(), up);
+    m_projector.share_outputs(m_phase, "gate_proj", {&parts[0], 1}, m_plans);
+    m_projector.share_outputs(m_phase, "up_proj", {&parts[1], 1}, m_plans);
   }
   m_taps.record(Operation::ffn_gate, index, gate, stride);
   m_taps.record(Operation::ffn_up, index, up, stride);
@@ -274,7 +291,9 @@ void ForwardPass::feed_forward(const HostLayer& layer, std::int64_t index) {
           .output_dtype = m_rounding.swiglu},
          m_isa, m_parallel);
   m_taps.record(Operation::ffn_swiglu, index, m_activated.data(), width);
-  project("down_proj", layer.down, m_activated.data(), m_delta.data());
+  m_projector.share_terms(m_phase, "down_proj",
+                          projection(layer.down, m_activated.data(), m_delta.data(), width),
+                          m_plans);
   m_taps.record(Operation::ffn_out, index, m_delta.data(), m_model.hidden);
 }
 
@@ -295,16 +314,14 @@ void ForwardPass::finish_rows() {
 std::span<const float> ForwardPass::logits(std::int64_t first, std::int64_t count) {
   assert(first >= 0 && count > 0 && first + count <= output_rows());
   grow(m_logits, count, m_model.vocabulary);
-  const ReductionPlan plan = matmul_plan(m_config.matmul_policy, m_config.matmul_plan,
-                                         output_rows(), m_model.vocabulary, m_model.hidden);
-  m_plans.record(m_phase, "lm_head", output_rows(), m_model.vocabulary, m_model.hidden, plan);
-  matmul({.x = m_result.data() + first * m_model.hidden,
-          .m = count,
-          .weight = m_weights.lm_head(),
-          .y = m_logits.data(),
-          .plan = plan,
-          .output_dtype = m_config.logits_dtype},
-         m_isa, m_parallel);
+  const Projection head{.weight = m_weights.lm_head(),
+                        .x = m_result.data() + first * m_model.hidden,
+                        .m = count,
+                        .y = m_logits.data(),
+                        .parts = m_model.vocabulary,
+                        .plan_rows = output_rows(),
+                        .output_dtype = m_config.logits_dtype};
+  m_projector.share_outputs(m_phase, "lm_head", {&head, 1}, m_plans);
   return {m_logits.data(), elements(count, m_model.vocabulary)};
 }
 
@@ -328,20 +345,15 @@ void ForwardPass::normalise(const float* x, const std::vector<float>& weight, fl
           m_isa, m_parallel);
 }
 
-void ForwardPass::project(std::string_view operation, const Linear& linear, const float* x,
-                          float* y) {
-  const WeightView& weight = linear.weight;
-  const ReductionPlan plan = matmul_plan(m_config.matmul_policy, m_config.matmul_plan, m_rows,
-                                         weight.rows, weight.columns);
-  m_plans.record(m_phase, operation, m_rows, weight.rows, weight.columns, plan);
-  matmul({.x = x,
-          .m = m_rows,
-          .weight = weight,
+Projection ForwardPass::projection(const Linear& linear, const float* x, float* y,
+                                   std::int64_t parts) const {
+  return {.weight = linear.weight,
           .bias = linear.bias_or_null(),
+          .x = x,
+          .m = m_rows,
           .y = y,
-          .plan = plan,
-          .output_dtype = m_rounding.matmul},
-         m_isa, m_parallel);
+          .parts = parts,
+          .output_dtype = m_rounding.matmul};
 }
 
 void ForwardPass::add_to_residual() {

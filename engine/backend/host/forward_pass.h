@@ -13,6 +13,7 @@
 #include "engine/backend/backend.h"
 #include "engine/backend/host/host_weights.h"
 #include "engine/backend/host/plan_log.h"
+#include "engine/backend/host/projector.h"
 #include "engine/backend/host/rounding_scheme.h"
 #include "engine/backend/host/tap_recorder.h"
 #include "kernels/attention/attention.h"
@@ -57,7 +58,9 @@ class ForwardPass {
 
   void normalise(const float* x, const std::vector<float>& weight, float* y, std::int64_t rows,
                  std::int64_t width);
-  void project(std::string_view operation, const Linear& linear, const float* x, float* y);
+  // `parts`: of the axis that ranks share (SharedShape).
+  [[nodiscard]] Projection projection(const Linear& linear, const float* x, float* y,
+                                      std::int64_t parts) const;
   void add_to_residual();
 
   const HostWeights& m_weights;
@@ -67,10 +70,12 @@ class ForwardPass {
   Isa m_isa;
   Parallel& m_parallel;
   RopeTable m_rope;
+  Projector m_projector;
   PlanLog m_plans;
   TapRecorder m_taps;
   std::string m_attention_note;
   std::string m_norm_note;
+  std::string m_ranks_note;
 
   // The batch in hand.
   Phase m_phase = Phase::decode;

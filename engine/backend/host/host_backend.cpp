@@ -88,6 +88,9 @@ Result<std::unique_ptr<Backend>> HostResources::open(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
   const auto isa = resolve_isa(config.isa);
   if (!isa) return tl::unexpected(isa.error());
+  if (auto shared = check_ranks(config, checkpoint->description()); !shared) {
+    return tl::unexpected(shared.error());
+  }
   auto weights = m_weights.get(checkpoint, {.weights = config.weight_dtype,
                                             .lm_head = config.lm_head_dtype,
                                             .stacked = config.fused_qkv || config.fused_gate_up,
