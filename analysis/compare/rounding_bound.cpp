@@ -115,19 +115,6 @@ double rope_error(const Side& side) {
   return angle;
 }
 
-// Roundings to the reduce type on one element's way: its own, then once at the end (one-shot) or at
-// each hop; the additions themselves are f32.
-double all_reduce_error(const Side& side) {
-  const auto ranks = static_cast<double>(side.config.tensor_parallel);
-  if (side.config.tensor_parallel == 1) return 0.0;
-  double roundings = ranks;
-  if (side.config.all_reduce == AllReduce::one_shot) roundings = 2.0;
-  if (side.config.all_reduce == AllReduce::tree) roundings = 1.0 + std::log2(ranks);
-  return std::sqrt(ranks) *
-         (probabilistic_gamma(roundings, unit_roundoff(side.config.reduce_dtype)) +
-          probabilistic_gamma(ranks, unit_roundoff(Dtype::f32)));
-}
-
 double hidden_matmul_error(const Side& side) { return matmul_error(side, side.hidden); }
 double intermediate_matmul_error(const Side& side) { return matmul_error(side, side.intermediate); }
 
@@ -146,8 +133,6 @@ constexpr std::array kSources{
     Source{"matmul over the intermediate width",
            "matmul_policy, matmul_lanes, matmul_split_k, lane_combine, split_combine, accumulator",
            1, 0, intermediate_matmul_error},
-    Source{"all-reduce of the ranks' sums", "tensor_parallel, all_reduce, reduce_dtype", 2, 0,
-           all_reduce_error},
     Source{"attention scores", "attention_lanes", 1, 0, score_error},
     Source{"attention's weighted sum",
            "attention, attention_tile, attention_splits, attention_split_size, attention_combine",

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensor-parallel ranks: what they compute, when their number changes bits, and when it must not.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
+#include <cmath>
 
+#include "engine/backend/reference/reference_backend.h"
 #include "engine/config/rank_plans.h"
 #include "tests/exec/ranked_model.h"
 
@@ -205,6 +209,74 @@ TEST(TreeLeaves, TheTreeOfOneRankIsTheTreeOfRanks) {
       }
     }
     EXPECT_EQ(std::bit_cast<std::uint32_t>(sums[0]), std::bit_cast<std::uint32_t>(whole)) << ranks;
+  }
+}
+
+// ---- against the f64 witness ----
+
+// [step][vocabulary], of the prompt's tokens.
+std::vector<std::vector<float>> witness_rows(const LaneInput& input) {
+  auto backend = open_reference(input.model, std::make_shared<ThreadPool>(1));
+  if (!backend) throw std::runtime_error(backend.error().message);
+  const std::int64_t count = std::ssize(input.prompt);
+  auto cache = (*backend)->create_cache(count);
+  const std::array sequences{
+      BatchSequence{.cache = cache->get(), .tokens = input.prompt, .output_rows = count}};
+  EXPECT_TRUE((*backend)->forward({.phase = Phase::score, .sequences = sequences}, {}));
+  const auto logits = (*backend)->logits(0, count);
+  std::vector<std::vector<float>> rows;
+  for (std::size_t row = 0; row < input.prompt.size(); ++row) {
+    const auto values = logits->subspan(row * kVocabulary, kVocabulary);
+    rows.emplace_back(values.begin(), values.end());
+  }
+  return rows;
+}
+
+// Roundings one after another on the way to a logit: ceil(K / 32) + 5 + 1 for a sum of K terms (32
+// lanes, a butterfly, one operation behind it), key by key in attention; each adds at most 2^-24
+// relative to the largest value in flight. An all-reduce of R ranks rounds to its own type R times
+// at most: the part that is sent, then each hop.
+double bound_of(const RunConfig& config, double positions, double scale) {
+  const auto chain = [](std::int64_t terms) {
+    return static_cast<double>((terms + 31) / 32 + 5 + 1);
+  };
+  const TinyModel model = eight_heads();
+  const std::int64_t ranks = config.tensor_parallel;
+  const double attention = 2 * chain(model.hidden) + chain(model.head_dim) + 2 * positions +
+                           chain(model.heads * model.head_dim / ranks);
+  const double feed_forward = 2 * chain(model.hidden) + chain(model.intermediate / ranks);
+  const auto layers = static_cast<double>(model.layers);
+  const double meet = ranks == 1 ? 0.0 : layers * 2 * static_cast<double>(ranks);
+  const double u = std::ldexp(1.0, -significand_bits(config.reduce_dtype));
+  return ((layers * (attention + feed_forward) + 2 * chain(model.hidden)) * 0x1p-24 + meet * u) *
+         scale;
+}
+
+TEST(TensorParallel, LogitsAreWithinTheBoundOfTheF64Witness) {
+  for (const std::int64_t ranks : {1, 2, 4, 8}) {
+    for (const AllReduce order : {AllReduce::one_shot, AllReduce::ring, AllReduce::tree}) {
+      for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
+        RunConfig config = config_of(ranks, order, dtype);
+        config.scoring = Scoring::prefill;
+        const LaneInput input = input_of(eight_heads(), config);
+        const auto exact = witness_rows(input);
+        const auto steps = score(input);
+        ASSERT_EQ(steps.size(), exact.size());
+        double scale = 0.0;
+        double largest = 0.0;
+        for (std::size_t i = 0; i < steps.size(); ++i) {
+          for (std::size_t j = 0; j < kVocabulary; ++j) {
+            const auto logit = static_cast<double>(exact[i][j]);
+            scale = std::max(scale, std::abs(logit));
+            largest = std::max(largest, std::abs(static_cast<double>(steps[i].logits[j]) - logit));
+          }
+        }
+        const double bound = bound_of(config, static_cast<double>(steps.size()), scale);
+        fmt::print("{} ranks, order {}, {}: logits max difference {:.3e}, bound {:.3e}\n", ranks,
+                   static_cast<int>(order), dtype_name(dtype), largest, bound);
+        EXPECT_LE(largest, bound);
+      }
+    }
   }
 }
 
