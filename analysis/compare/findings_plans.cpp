@@ -17,8 +17,10 @@ struct DecodePlan {
   ReductionPlan plan;
 };
 
-DecodePlan decode_plan(const RunConfig& config, const ExperimentFacts& facts) {
+// `aligned`: ranks follow one tree of sums, which one rank alone makes too.
+DecodePlan decode_plan(RunConfig config, const ExperimentFacts& facts, bool aligned) {
   const std::int64_t rows = 1 + config.neighbours;
+  if (aligned) config.tensor_parallel = 1;
   return {
       .rows = rows,
       .plan = plan_of_terms(
@@ -41,6 +43,17 @@ std::string describe_change(const ReductionPlan& a, const ReductionPlan& b) {
   return text;
 }
 
+bool follow_one_tree(const ExperimentFacts& facts) {
+  return facts.config_a.tensor_parallel_invariant && facts.config_b.tensor_parallel_invariant;
+}
+
+// "1 row in flight", with the ranks where they differ between the sides.
+std::string describe_rows(const DecodePlan& plan, const RunConfig& config, bool name_ranks) {
+  std::string text = fmt::format("{} in flight", counted(plan.rows, "row"));
+  if (name_ranks) text += fmt::format(" on {}", counted(config.tensor_parallel, "rank"));
+  return text;
+}
+
 // "partial sums of 4 ranks that meet in a ring in bf16", or "one sum on one rank".
 std::string describe_ranks(const RunConfig& config) {
   if (config.tensor_parallel == 1) return "one sum on one rank";
@@ -60,7 +73,7 @@ void find_rank_difference(const RunContext& context, std::vector<Finding>& findi
   const std::string text_a = describe_ranks(a);
   const std::string text_b = describe_ranks(b);
   if (text_a == text_b) return;
-  const bool aligned = a.tensor_parallel_invariant && b.tensor_parallel_invariant;
+  const bool aligned = follow_one_tree(context.facts);
   findings.push_back(make_finding(
       "ranks_differ", Severity::info,
       fmt::format("The attention output and down projections end in {} (A) and in {} (B){}", text_a,
@@ -78,16 +91,20 @@ void find_plan_difference(const RunContext& context, std::vector<Finding>& findi
     if (config->matmul_policy == PlanPolicy::vendor || config->scoring != Scoring::decode) return;
     if (facts.intermediate % config->tensor_parallel != 0) return;  // no engine ran that
   }
-  const DecodePlan a = decode_plan(facts.config_a, facts);
-  const DecodePlan b = decode_plan(facts.config_b, facts);
+  const bool aligned = follow_one_tree(facts);
+  const DecodePlan a = decode_plan(facts.config_a, facts, aligned);
+  const DecodePlan b = decode_plan(facts.config_b, facts, aligned);
   const std::string change = describe_change(a.plan, b.plan);
   if (change.empty()) return;
+  const bool ranks_differ = facts.config_a.tensor_parallel != facts.config_b.tensor_parallel;
   findings.push_back(make_finding(
       "plans_differ", Severity::info,
       fmt::format(
-          "The order of sums differs: decoding with {} in flight (A) and {} (B) changes the "
-          "down projection ({} outputs of {} terms): {}",
-          counted(a.rows, "row"), b.rows, facts.hidden, facts.intermediate, change),
+          "The order of sums differs: decoding with {} (A) and {} (B) changes the down projection "
+          "({} outputs of {} terms{}): {}",
+          describe_rows(a, facts.config_a, ranks_differ),
+          ranks_differ ? describe_rows(b, facts.config_b, true) : fmt::format("{}", b.rows),
+          facts.hidden, facts.intermediate, ranks_differ ? ", shared by the ranks" : "", change),
       {{"rows_a", a.rows},
        {"rows_b", b.rows},
        {"plan_a", to_string(a.plan)},

@@ -76,7 +76,7 @@ TEST(RankFinding, SaysWhereAndInWhatOrderPartialSumsMeet) {
   EXPECT_EQ(plans_finding(*comparison), nullptr);  // one plan serves every shape
 }
 
-// 512 terms on two ranks: 256 each. The plan is the same function of the share's shape.
+// The same sums in the same order: the ranks are told, a difference of plans is not.
 TEST(RankFinding, AlignedTreesAreNamed) {
   RunConfig a;
   a.all_reduce = AllReduce::tree;
@@ -87,10 +87,22 @@ TEST(RankFinding, AlignedTreesAreNamed) {
   const Finding* finding = find_finding(*comparison, "ranks_differ");
   ASSERT_NE(finding, nullptr);
   EXPECT_NE(finding->text.find("one tree of sums"), std::string::npos) << finding->text;
-  // A rank's part of the tree: 8 leaves on one rank, 4 on each of two.
+  EXPECT_EQ(plans_finding(*comparison), nullptr);
+}
+
+// A share of 512 / 8 = 64 terms leaves room for 64 / 32 = 2 chunks, where 512 have 8.
+TEST(RankFinding, PlansOfSharesAreThoseOfTheirShape) {
+  RunConfig a;
+  a.matmul_policy = PlanPolicy::shape_dependent;
+  RunConfig b = a;
+  b.tensor_parallel = 8;
+  const auto comparison = compare(a, b);
   const Finding* plans = plans_finding(*comparison);
   ASSERT_NE(plans, nullptr);
-  EXPECT_NE(plans->text.find("split-K from 8 to 4"), std::string::npos) << plans->text;
+  EXPECT_NE(plans->text.find("split-K from 8 to 2"), std::string::npos) << plans->text;
+  EXPECT_NE(plans->text.find("1 row in flight on 1 rank (A) and 1 row in flight on 8 ranks (B)"),
+            std::string::npos)
+      << plans->text;
 }
 
 TEST(RankFinding, SaysNothingWhereRanksAreAlike) {

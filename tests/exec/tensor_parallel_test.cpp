@@ -19,6 +19,49 @@ std::vector<RecordedStep> run(const RunConfig& config) {
   return generate(input_of(eight_heads(), config), 5);
 }
 
+struct Drift {
+  double max_abs = 0.0;     // over all steps and tokens, B fed A's tokens
+  std::int64_t parts = -1;  // first step at which the texts part, -1: never
+};
+
+Drift drift_between(const RunConfig& a, const RunConfig& b) {
+  RecordingSink sink;
+  const auto done = run_lockstep({.a = input_of(eight_heads(), a),
+                                  .b = input_of(eight_heads(), b),
+                                  .steps = 40,
+                                  .control = false},
+                                 sink, {}, {});
+  EXPECT_TRUE(done) << (done ? "" : done.error().message);
+  const auto lane_a = sink.lane(Lane::a);
+  const auto forced = sink.lane(Lane::b_forced);
+  const auto free = sink.lane(Lane::b);
+  Drift drift;
+  for (std::size_t i = 0; i < lane_a.size(); ++i) {
+    for (std::size_t j = 0; j < lane_a[i].logits.size(); ++j) {
+      drift.max_abs = std::max(drift.max_abs, std::abs(static_cast<double>(forced[i].logits[j]) -
+                                                       static_cast<double>(lane_a[i].logits[j])));
+    }
+    if (drift.parts < 0 && free[i].emitted != lane_a[i].emitted) {
+      drift.parts = static_cast<std::int64_t>(i);
+    }
+  }
+  return drift;
+}
+
+// One rank against two, four and eight: with a ring in bf16, and with one tree of sums.
+TEST(TensorParallel, DriftOfRanksVanishesWithOneTreeOfSums) {
+  for (const std::int64_t ranks : {2, 4, 8}) {
+    const Drift ring = drift_between(config_of(1), config_of(ranks, AllReduce::ring, Dtype::bf16));
+    const Drift tree = drift_between(invariant_config(1), invariant_config(ranks));
+    fmt::print(
+        "1 rank against {}: ring in bf16 max_abs {:.3e}, texts part at step {}; one tree {}\n",
+        ranks, ring.max_abs, ring.parts < 0 ? "-" : std::to_string(ring.parts), tree.max_abs);
+    EXPECT_GT(ring.max_abs, 0.0);
+    EXPECT_EQ(tree.max_abs, 0.0);
+    EXPECT_EQ(tree.parts, -1);
+  }
+}
+
 TEST(TensorParallel, TheNumberOfRanksChangesBitsWithARingInBf16) {
   std::vector<std::vector<RecordedStep>> runs;
   for (const std::int64_t ranks : {1, 2, 4, 8}) {

@@ -51,6 +51,11 @@ std::string obstacle(std::int64_t ranks, const ModelDescription& model) {
 }  // namespace
 
 Result<void> check_ranks(const RunConfig& config, const ModelDescription& model) {
+  if (config.tensor_parallel > 1 && config.quantisation != Quantisation::none) {
+    return fail(ErrorKind::engine,
+                "knob tensor_parallel: ranks cannot share quantised weights in this version; give "
+                "--set tensor_parallel=1 or quantisation=none");
+  }
   const std::string what = obstacle(config.tensor_parallel, model);
   if (what.empty()) return {};
   std::string allowed;
