@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
+#include <optional>
 
 #include "analysis/capture/capture.h"
+#include "analysis/capture/padded_copy.h"
 
 namespace driftscope {
 namespace {
@@ -96,13 +99,29 @@ CaptureOptions options_for(const CaptureReader& damaged) {
 
 Result<std::int64_t> recover_capture(const std::filesystem::path& damaged,
                                      const std::filesystem::path& target) {
-  auto reader = CaptureReader::open(damaged);
-  if (!reader) return tl::unexpected<Error>(reader.error());
   std::error_code ignored;
   if (std::filesystem::equivalent(damaged, target, ignored)) {
     return fail(ErrorKind::output,
                 fmt::format("{}: recover writes a new file; name another target", target.string()));
   }
+  // Lives as long as the reader that may read it.
+  std::optional<PaddedCopy> padded;
+  auto reader = CaptureReader::open(damaged);
+  const auto length = stated_length(damaged);
+  const bool cut = length && *length > std::filesystem::file_size(damaged, ignored);
+  if (!reader && cut) {
+    auto copy = PaddedCopy::make(damaged, target.string() + ".padded");
+    if (!copy) return tl::unexpected<Error>(copy.error());
+    padded.emplace(*std::move(copy));
+    reader = CaptureReader::open(padded->path());
+    if (!reader) {
+      return fail(ErrorKind::malformed,
+                  fmt::format("{}: its end is missing, and with it what says where the rows lie; "
+                              "nothing can be recovered",
+                              damaged.string()));
+    }
+  }
+  if (!reader) return tl::unexpected<Error>(reader.error());
   auto writer = CaptureWriter::create(target, (*reader)->header(), options_for(**reader));
   if (!writer) return tl::unexpected<Error>(writer.error());
   std::int64_t steps = 0;

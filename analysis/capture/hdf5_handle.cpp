@@ -27,7 +27,8 @@ constexpr std::array kRemedies{
     Remedy{"already open for write",
            "another program is writing it in a mode that cannot be read meanwhile, or was killed "
            "doing so; wait for it to end"},
-    Remedy{"truncated file", "the file is cut short; copy it again or use `driftscope recover`"},
+    Remedy{"truncated file",
+           "the file is cut short; copy it again, or save what is there with `driftscope recover`"},
 };
 
 herr_t append_message(unsigned /*depth*/, const H5E_error2_t* entry, void* target) {

@@ -252,8 +252,10 @@ std::string describe_nearness(const Divergence& d, double gap, double gap_ulps,
                               const RunContext& context) {
   const ComparePolicy& policy = context.comparison.policy;
   if (gap <= policy.near_tie_drift_factor * d.p95_pair_drift) {
-    return fmt::format("margin {} where this run's pairwise drift is usually up to {} (p95)",
-                       figure(gap), figure(d.p95_pair_drift));
+    return fmt::format(
+        "margin {}, within {} times {}, the 95th percentile of how far this run's "
+        "drift moves two tokens against each other",
+        figure(gap), figure(policy.near_tie_drift_factor), figure(d.p95_pair_drift));
   }
   if (gap_ulps <= policy.near_tie_ulps) {
     return fmt::format("margin {} is {} units in the last place of {} at the size of the top logit",

@@ -23,8 +23,8 @@ void repeat_facts(Comparison& comparison, const ExperimentFacts& facts) {
   comparison.prompt_text = facts.prompt_text;
   comparison.model_a = facts.model_a;
   comparison.model_b = facts.model_b;
-  comparison.config_a_name = facts.config_a.name;
-  comparison.config_b_name = facts.config_b.name;
+  comparison.config_a_name = config_label(facts.config_a);
+  comparison.config_b_name = config_label(facts.config_b);
   comparison.config_a_json = config_to_json(facts.config_a).dump();
   comparison.config_b_json = config_to_json(facts.config_b).dump();
   comparison.command = facts.command;

@@ -195,27 +195,89 @@ void find_largest_drift(const RunContext& context, std::vector<Finding>& finding
        {"token", largest->metrics.max_abs_token.value}}));
 }
 
+namespace {
+
+struct TapPlace {
+  const TapDrift* tap = nullptr;
+  std::size_t step = 0;
+};
+
+// The first step with a tap that differs, and of that step the first in the order of the network.
+std::optional<TapPlace> first_tap(const Comparison& comparison) {
+  for (std::size_t step = 0; step < tapped_steps(comparison); ++step) {
+    for (const TapDrift& tap : comparison.taps) {
+      if (differs(tap, step)) return TapPlace{.tap = &tap, .step = step};
+    }
+  }
+  return std::nullopt;
+}
+
+// ", 2 units in the last place of bf16": of the coarser activation type. Empty where the two values
+// are so far apart, or on two sides of zero, that counting steps between them says nothing.
+std::string describe_units(double max_ulp, const ExperimentFacts& facts) {
+  const Dtype a = facts.config_a.activation_dtype;
+  const Dtype b = facts.config_b.activation_dtype;
+  const Dtype dtype = significand_bits(b) < significand_bits(a) ? b : a;
+  const double units = std::ldexp(max_ulp, significand_bits(dtype) - significand_bits(Dtype::f32));
+  constexpr double kTellingUnits = 4096.0;
+  if (std::isnan(units) || units > kTellingUnits) return {};
+  return fmt::format(", {} unit{} in the last place of {}", figure(units), units == 1.0 ? "" : "s",
+                     dtype_name(dtype));
+}
+
+void report_first_tap(const RunContext& context, const TapPlace& at, std::string_view words,
+                      std::vector<Finding>& findings) {
+  const TapDrift& tap = *at.tap;
+  findings.push_back(
+      make_finding("first_tap_drift", Severity::notice,
+                   fmt::format("{} {}, step {}: max_abs {}{}, relative rms {}", words,
+                               place_of(tap.spec), at.step, figure(tap.max_abs[at.step]),
+                               describe_units(tap.max_ulp[at.step], context.facts),
+                               figure(tap.relative_rms[at.step])),
+                   {{"step", at.step},
+                    {"layer", tap.spec.layer},
+                    {"operation", tap.spec.operation},
+                    {"max_abs", json_number(tap.max_abs[at.step])},
+                    {"rms", json_number(tap.rms[at.step])},
+                    {"relative_rms", json_number(tap.relative_rms[at.step])},
+                    {"max_ulp", json_number(tap.max_ulp[at.step])}}));
+}
+
+// The first step whose logits differ although every tap of it has the same bits: what differs there
+// is the output projection alone, whose own sum is not a tap.
+const StepComparison* first_head_drift(const Comparison& comparison,
+                                       const std::optional<TapPlace>& tap) {
+  for (const auto& step : comparison.steps) {
+    const auto index = static_cast<std::size_t>(step->step);
+    if ((tap && index >= tap->step) || index >= tapped_steps(comparison)) return nullptr;
+    if (metric_value(step->metrics, "different_entries") != 0.0) return step.get();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 void find_first_tap_drift(const RunContext& context, std::vector<Finding>& findings) {
   const Comparison& comparison = context.comparison;
-  for (std::size_t step = 0; step < tapped_steps(comparison); ++step) {
-    for (const TapDrift& tap : comparison.taps) {  // in the order of the network
-      if (!differs(tap, step)) continue;
-      findings.push_back(make_finding(
-          "first_tap_drift", Severity::notice,
-          fmt::format(
-              "Drift begins at {}, step {}: max_abs {}, {:.0f} units in the last place of f32, "
-              "relative rms {}",
-              place_of(tap.spec), step, figure(tap.max_abs[step]), tap.max_ulp[step],
-              figure(tap.relative_rms[step])),
-          {{"step", step},
-           {"layer", tap.spec.layer},
-           {"operation", tap.spec.operation},
-           {"max_abs", json_number(tap.max_abs[step])},
-           {"rms", json_number(tap.rms[step])},
-           {"relative_rms", json_number(tap.relative_rms[step])},
-           {"max_ulp", json_number(tap.max_ulp[step])}}));
-      return;
-    }
+  const auto tap = first_tap(comparison);
+  const StepComparison* head = first_head_drift(comparison, tap);
+  if (head != nullptr) {
+    const double entries = metric_value(head->metrics, "different_entries");
+    const double max_abs = metric_value(head->metrics, "max_abs");
+    findings.push_back(make_finding(
+        "first_tap_drift", Severity::notice,
+        fmt::format("Drift begins at the output projection (lm_head), step {}: {:.0f} of {} logits "
+                    "differ, by up to {}, while every recorded tensor before it has the same bits",
+                    head->step, entries, context.facts.vocabulary, figure(max_abs)),
+        {{"step", head->step},
+         {"operation", "lm_head"},
+         {"different_entries", json_number(entries)},
+         {"max_abs", json_number(max_abs)}}));
+  }
+  if (tap) {
+    report_first_tap(context, *tap,
+                     head != nullptr ? "Inside the network it begins at" : "Drift begins at",
+                     findings);
   }
 }
 

@@ -91,9 +91,18 @@ TierCheck check_token(const Comparison& comparison) {
 TierCheck check_bitwise(const Comparison& comparison, const TierCheck& token) {
   std::int64_t different = 0;
   std::int64_t first = -1;
+  std::int64_t first_choice = -1;
   for (const auto& step : comparison.steps) {
-    if (metric_value(step->metrics, "different_entries") == 0.0 && !step->flipped) continue;
+    if (metric_value(step->metrics, "different_entries") == 0.0) {
+      if (step->flipped && first_choice < 0) first_choice = step->step;
+      continue;
+    }
     if (different++ == 0) first = step->step;
+  }
+  if (different == 0 && first_choice >= 0) {
+    return {Tier::bitwise, false,
+            fmt::format("the logits of all {} have the same bits, but the choices part at step {}",
+                        counted(steps_of(comparison), "step"), first_choice)};
   }
   if (different > 0) {
     return {Tier::bitwise, false,

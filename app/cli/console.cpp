@@ -15,6 +15,8 @@ namespace driftscope::cli {
 namespace {
 
 Result<void> stdout_failure() {
+  // The reader has gone (`| head`): nobody is left to tell, and the exit code says it.
+  if (errno == EPIPE) return fail(ErrorKind::output, "");
   return fail(ErrorKind::output,
               fmt::format("stdout: cannot write the result ({}); free space or write elsewhere",
                           std::strerror(errno)));
@@ -44,6 +46,7 @@ void Console::note(std::string_view line) const {
 }
 
 void Console::report(const Error& error) const {
+  if (error.message.empty()) return;
   fmt::print(stderr, "driftscope: {}\n", escape_for_display(error.message));
   if (verbose && !error.detail.empty()) fmt::print(stderr, "{}\n", error.detail);
 }

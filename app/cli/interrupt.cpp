@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace driftscope::cli {
@@ -15,6 +16,7 @@ struct InterruptGuard::State {
   std::atomic<bool> ending{false};
   sigset_t signals{};
   sigset_t previous{};
+  std::chrono::steady_clock::time_point first;  // written and read by the waiter only
   std::thread waiter;
 
   void wait() {
@@ -23,7 +25,11 @@ struct InterruptGuard::State {
       if (sigwait(&signals, &signal) != 0) continue;
       if (signal == SIGUSR2 && ending) return;
       if (signal == SIGUSR2) continue;
+      // Some senders reach the process and its group: the same wish twice within moments.
+      const auto now = std::chrono::steady_clock::now();
+      if (interrupted && now - first < std::chrono::milliseconds(500)) continue;
       if (interrupted.exchange(true)) _exit(130);
+      first = now;
       source.request_stop();
     }
   }

@@ -2,10 +2,13 @@
 // driftscope: the headless program. Links no Qt.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <iostream>
 
 #include "app/cli/command.h"
+#include "kernels/base/display_text.h"
 
 namespace {
 
@@ -41,6 +44,21 @@ int usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return driftscope::exit_code(driftscope::ErrorKind::usage);
 }
 
+bool is_command(std::string_view word) {
+  const auto commands = driftscope::cli::commands();
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const Command& command) { return command.name == word; });
+}
+
+// Help and version are results like any other: a full disk is an error.
+int print_help(const CLI::App& app, const CLI::ParseError& error) {
+  const int code = app.exit(error);
+  std::cout.flush();
+  if (std::cout && std::fflush(stdout) == 0) return code;
+  fmt::print(stderr, "driftscope: stdout: cannot write the help; free space or write elsewhere\n");
+  return driftscope::exit_code(driftscope::ErrorKind::output);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -49,10 +67,15 @@ int main(int argc, char** argv) {
   context.arguments.assign(argv, argv + argc);
   CLI::App app{kAbout, "driftscope"};
   declare_all(app, context);
+  if (argc > 1 && argv[1][0] != '-' && !is_command(argv[1])) {
+    fmt::print(stderr, "driftscope: unknown command \"{}\"; see: driftscope --help\n",
+               driftscope::escape_for_display(argv[1]));
+    return driftscope::exit_code(driftscope::ErrorKind::usage);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return error.get_exit_code() == 0 ? app.exit(error) : usage_error(app, error);
+    return error.get_exit_code() == 0 ? print_help(app, error) : usage_error(app, error);
   }
   const auto exit_code = context.action();
   if (!exit_code) {

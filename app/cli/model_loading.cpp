@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -72,27 +74,60 @@ void declare_prompt(CLI::App& app, PromptOptions& options) {
                "Do not add the tokenizer's special tokens (BOS)");
 }
 
-Result<std::string> read_text_file(const std::string& path) {
+namespace {
+
+// At most one byte more than a prompt may have, so that an endless stream ends.
+std::string read_bounded(std::istream& stream) {
+  std::string text;
+  std::array<char, 65536> piece{};
+  while (text.size() <= kLargestPromptFile) {
+    stream.read(piece.data(), piece.size());
+    text.append(piece.data(), static_cast<std::size_t>(stream.gcount()));
+    if (stream.gcount() == 0) break;
+  }
+  return text;
+}
+
+Result<std::string> within_limit(const std::string& path, std::string text) {
+  if (text.size() <= kLargestPromptFile) return text;
+  return fail(ErrorKind::malformed,
+              fmt::format("{}: more than 64 MiB; at most 64 MiB are read", path));
+}
+
+// What comes once only (standard input, a pipe) is kept, since both sides of a run read it.
+Result<std::string> read_stream(const std::string& path) {
+  static std::map<std::string, std::string> known;
+  if (const auto found = known.find(path); found != known.end()) return found->second;
   std::string text;
   if (path == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
-    return text;
+    text = read_bounded(std::cin);
+  } else {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) {
+      return fail(ErrorKind::malformed, fmt::format("{}: cannot open; check the path", path));
+    }
+    text = read_bounded(file);
   }
+  auto checked = within_limit(path, std::move(text));
+  if (checked) known.emplace(path, *checked);
+  return checked;
+}
+
+}  // namespace
+
+Result<std::string> read_text_file(const std::string& path) {
   std::error_code code;
   if (fs::is_directory(path, code)) {
     return fail(ErrorKind::malformed, fmt::format("{}: is a directory; give a text file", path));
+  }
+  if (path == "-" || (fs::exists(path, code) && !fs::is_regular_file(path, code))) {
+    return read_stream(path);
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) {
     return fail(ErrorKind::malformed, fmt::format("{}: cannot open; check the path", path));
   }
-  const auto size = fs::file_size(path, code);
-  if (!code && size > kLargestPromptFile) {
-    return fail(ErrorKind::malformed,
-                fmt::format("{}: {} bytes; at most 64 MiB are read", path, size));
-  }
-  text.assign(std::istreambuf_iterator<char>(file), {});
-  return text;
+  return within_limit(path, read_bounded(file));
 }
 
 Result<std::vector<TokenId>> parse_ids(const std::string& list) {

@@ -54,7 +54,16 @@ Result<void> check_output(const RunOptions& options) {
   std::error_code code;
   const std::filesystem::path path(options.output);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), code);
-  return check_target(options.output, options.force);
+  if (auto target = check_target(options.output, options.force); !target) return target;
+  const std::string part = options.output + ".part";
+  if (!options.force && std::filesystem::is_regular_file(part, code) &&
+      std::filesystem::file_size(part, code) > 0) {
+    return fail(ErrorKind::output,
+                fmt::format("{}: a run that was killed left it, or one is writing it; save it with "
+                            "`driftscope recover`, or --force to replace it",
+                            part));
+  }
+  return {};
 }
 
 struct Sides {

@@ -48,12 +48,14 @@ Result<std::string> ids_from_file(const std::string& path) {
         fmt::format("{}: expected a JSON list of token ids, or an object with \"ids\"", path));
   }
   std::string ids;
+  std::size_t index = 0;
   for (const auto& entry : *list) {
     if (!entry.is_number_integer()) {
       return fail(ErrorKind::malformed,
-                  fmt::format("{}: entry {} is not an integer id", path, ids.size()));
+                  fmt::format("{}: entry {} is not an integer id", path, index));
     }
     ids += entry.dump() + ",";
+    ++index;
   }
   return ids;
 }
@@ -124,6 +126,13 @@ Result<int> execute(const ScoreOptions& options, CommandContext& context,
                     InterruptGuard& interrupt) {
   if (auto target = check_target(options.output, options.force); !target) {
     return tl::unexpected(target.error());
+  }
+  if (!options.output.ends_with(".npy") && !options.output.ends_with(".h5") &&
+      !options.output.ends_with(".hdf5")) {
+    return fail(ErrorKind::usage,
+                fmt::format("--output: \"{}\": give a name that ends in .npy (logits) or .h5 (a "
+                            "capture)",
+                            options.output));
   }
   const TapLevel taps = options.taps == "all"      ? TapLevel::all
                         : options.taps == "layers" ? TapLevel::layers

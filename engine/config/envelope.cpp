@@ -90,7 +90,7 @@ Json runtime_of(const EnvelopeFacts& facts, const EnvironmentFacts& environment)
             {"data_parallel_size", 1},
             {"all_reduce", all_reduce_of(config)},
             {"attention_backend", get_knob(config, *find_knob("attention"))},
-            {"quantization_method", facts.quantization_method},
+            {"quantization_method", get_knob(facts.config, *find_knob("quantisation"))},
             {"kv_cache_dtype", get_knob(config, *find_knob("kv_dtype"))},
             {"cuda_graph", nullptr},
             {"streams", nullptr},
@@ -153,25 +153,31 @@ Json make_envelope(const EnvelopeFacts& facts, const EnvironmentFacts& environme
 }
 
 Json make_fingerprint(const EnvelopeFacts& facts, const EnvironmentFacts& environment) {
-  return Json{{"model_sha256", or_null(facts.model_sha256)},
-              {"tokenizer_sha256", or_null(facts.tokenizer_sha256)},
-              {"chat_template_sha256", or_null(facts.chat_template_sha256)},
-              {"engine_version", environment.version},
-              {"torch_version", nullptr},
-              {"cuda_version", or_null(environment.cuda_version)},
-              {"cublas_version", or_null(environment.cublas_version)},
-              {"gpu_name_and_compute_capability", or_null(environment.gpu)},
-              {"attention_backend", get_knob(facts.config, *find_knob("attention"))},
-              {"quantization_method", facts.quantization_method},
-              {"tensor_parallel_size", facts.config.tensor_parallel},
-              {"batch_invariance_flag", is_batch_invariant(facts.config)},
-              {"sampling_contract_version", kSamplingContract},
-              {"driver_version", or_null(environment.driver_version)},
-              {"nccl_version", or_null(environment.nccl_version)},
-              {"cpu_model", or_null(environment.cpu_model)},
-              {"cpu_isa", environment.cpu_isa},
-              {"compiler", environment.compiler},
-              {"compiler_flags", environment.compiler_flags}};
+  Json json{{"model_sha256", or_null(facts.model_sha256)},
+            {"tokenizer_sha256", or_null(facts.tokenizer_sha256)},
+            {"chat_template_sha256", or_null(facts.chat_template_sha256)},
+            {"engine_version", environment.version},
+            {"torch_version", nullptr},
+            {"cuda_version", or_null(environment.cuda_version)},
+            {"cublas_version", or_null(environment.cublas_version)},
+            {"gpu_name_and_compute_capability", or_null(environment.gpu)},
+            {"attention_backend", get_knob(facts.config, *find_knob("attention"))},
+            {"quantization_method", get_knob(facts.config, *find_knob("quantisation"))},
+            {"tensor_parallel_size", facts.config.tensor_parallel},
+            {"batch_invariance_flag", is_batch_invariant(facts.config)},
+            {"sampling_contract_version", kSamplingContract},
+            {"driver_version", or_null(environment.driver_version)},
+            {"nccl_version", or_null(environment.nccl_version)},
+            {"cpu_model", or_null(environment.cpu_model)},
+            {"cpu_isa", environment.cpu_isa},
+            {"compiler", environment.compiler},
+            {"compiler_flags", environment.compiler_flags}};
+  // Settings promised to change no bit (threads, instruction set) ask for no replay.
+  for (const KnobSpec& knob : knob_registry()) {
+    if (knob.effect == KnobEffect::none_expected) continue;
+    json["knob." + std::string(knob.id)] = get_knob(facts.config, knob);
+  }
+  return json;
 }
 
 std::vector<FingerprintDifference> fingerprint_difference(const Json& a, const Json& b) {

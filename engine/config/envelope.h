@@ -37,7 +37,6 @@ struct EnvelopeFacts {
   std::string model_type;
   std::string tokenizer_sha256;
   std::string chat_template_sha256;
-  std::string quantization_method = "none";
   std::vector<TokenId> prompt_ids;
   std::string prompt_text;
   bool prompt_text_known = false;

@@ -77,6 +77,11 @@ struct KnobDifference {
 // Errors: engine, naming the knob and the backend.
 [[nodiscard]] Result<void> check_config(const RunConfig& config);
 
+// For people: "bf16-invariant", or "bf16-invariant + neighbours=7, threads=2" where knobs were set
+// on top of the preset that the configuration is named after (at most three; then their number). A
+// name that is no preset stays as it is.
+[[nodiscard]] std::string config_label(const RunConfig& config);
+
 struct Preset {
   std::string_view name;
   std::string_view help;

@@ -146,6 +146,23 @@ Result<RunConfig> load_file(const std::string& path) {
 
 std::span<const Preset> presets() { return kPresets; }
 
+std::string config_label(const RunConfig& config) {
+  const auto found = std::find_if(kPresets.begin(), kPresets.end(),
+                                  [&](const Preset& preset) { return preset.name == config.name; });
+  if (found == kPresets.end()) return config.name;
+  const auto changed = config_difference(found->make(), config);
+  if (changed.empty()) return config.name;
+  constexpr std::size_t kShown = 3;
+  if (changed.size() > kShown) {
+    return fmt::format("{} + {} other knobs", config.name, changed.size());
+  }
+  std::string label = config.name + " +";
+  for (std::size_t i = 0; i < changed.size(); ++i) {
+    label += fmt::format("{}{}={}", i == 0 ? " " : ", ", changed[i].id, changed[i].b);
+  }
+  return label;
+}
+
 Result<RunConfig> load_config(std::string_view name_or_path) {
   const auto found = std::find_if(kPresets.begin(), kPresets.end(), [&](const Preset& preset) {
     return preset.name == name_or_path;

@@ -52,6 +52,33 @@ TEST_F(BadInput, TruncatedSafetensors) {
                   {"model.safetensors"});
 }
 
+TEST_F(BadInput, UnknownCommand) {
+  expect_one_line(run_program({"rnu", "--steps", "2"}, scratch.path()), 2,
+                  {"unknown command \"rnu\"", "driftscope --help"});
+}
+
+TEST_F(BadInput, EndlessPromptFile) {
+  expect_one_line(run_program({"run", "--model", sample_model(), "--prompt-file", "/dev/zero", "-q",
+                               "-o", output},
+                              scratch.path()),
+                  4, {"/dev/zero", "64 MiB"});
+}
+
+TEST_F(BadInput, ScoreIntoAFileOfAnUnknownKind) {
+  expect_one_line(run_program({"score", "--model", sample_model(), "--text", "And", "-q", "-o",
+                               scratch.file("logits.txt")},
+                              scratch.path()),
+                  2, {"logits.txt", ".npy", ".h5"});
+}
+
+TEST_F(BadInput, ThePartOfAKilledRunIsKept) {
+  const std::string other = scratch.file("killed.h5");
+  write_file(other + ".part", "rows");
+  expect_one_line(run_program(run_arguments(sample_model(), other), scratch.path()), 6,
+                  {"killed.h5.part", "recover", "--force"});
+  EXPECT_EQ(read_file(other + ".part"), "rows");
+}
+
 TEST_F(BadInput, WrongJsonInConfig) {
   copy_model(scratch.path() / "m");
   write_file(scratch.path() / "m/config.json", "{\"model_type\": \"llama\",");

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The main job on the sample model, as a person would type it.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tests/cli/program.h"
 
@@ -28,6 +32,56 @@ const Json* finding(const Json& document, const std::string& id) {
     if (entry["id"] == id) return &entry;
   }
   return nullptr;
+}
+
+// Both sides read the prompt, a pipe gives it once.
+TEST(MainJob, APromptFromAPipeReachesBothSides) {
+  const ScratchFolder scratch;
+  const std::string pipe = scratch.file("prompt.fifo");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  std::thread writer([&] { std::ofstream(pipe) << "And the king said"; });
+  const auto result = run_program({"run", "--model", sample_model(), "--prompt-file", pipe,
+                                   "--steps", "2", "-q", "--json", "-o", scratch.file("run.h5")},
+                                  scratch.path());
+  writer.join();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json document = Json::parse(result.out);
+  EXPECT_EQ(document["verdict"], "bitwise");
+  EXPECT_EQ(document["prompt_text"], "And the king said");
+}
+
+// What lies before the cut comes back, and nothing is invented for what lay behind it.
+TEST(MainJob, ACaptureWhoseEndIsMissingIsRecovered) {
+  const ScratchFolder scratch;
+  ASSERT_EQ(run_json(scratch, {"--taps", "layers"}).exit_code, 0);
+  const std::string whole = read_file(scratch.path() / "run.h5");
+  for (const std::size_t missing : {std::size_t{1}, std::size_t{3000}}) {
+    write_file(scratch.path() / "cut.h5", whole.substr(0, whole.size() - missing));
+    EXPECT_EQ(run_program({"compare", "cut.h5"}, scratch.path()).exit_code, 4);
+    const auto saved =
+        run_program({"recover", "cut.h5", "-o", "saved.h5", "--force"}, scratch.path());
+    ASSERT_EQ(saved.exit_code, 0) << saved.err;
+    EXPECT_EQ(saved.out, "48 steps of all lanes saved in saved.h5\n") << missing;
+    const auto compared = run_program({"compare", "run.h5", "saved.h5", "--json"}, scratch.path());
+    const Json document = Json::parse(compared.out);
+    EXPECT_EQ(document["metrics"]["different_entries"]["max"], 0.0);
+    EXPECT_EQ(document["steps"], 12);
+  }
+  EXPECT_FALSE(std::filesystem::exists(scratch.path() / "saved.h5.padded"));
+}
+
+TEST(MainJob, AFingerprintHoldsEveryKnobThatCanChangeAResult) {
+  const ScratchFolder scratch;
+  const auto before = run_program({"fingerprint", "--json"}, scratch.path());
+  ASSERT_EQ(before.exit_code, 0) << before.err;
+  write_file(scratch.path() / "before.json", before.out);
+  const auto changed = run_program(
+      {"fingerprint", "--set", "accumulator=bf16", "--against", "before.json"}, scratch.path());
+  EXPECT_EQ(changed.exit_code, 1);
+  EXPECT_EQ(changed.out, "knob.accumulator: f32 -> bf16\n");
+  const auto threads = run_program(
+      {"fingerprint", "--set", "threads=1", "--against", "before.json"}, scratch.path());
+  EXPECT_EQ(threads.exit_code, 0) << threads.out;
 }
 
 TEST(MainJob, AAgainstAIsExactlyZero) {

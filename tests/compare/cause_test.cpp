@@ -55,8 +55,8 @@ TEST(Cause, NearTieByTheRunsPairwiseDrift) {
   EXPECT_EQ(flip.drift, flip.usual_drift);
   EXPECT_EQ(flip.drift_excess, 1.0);
   EXPECT_GT(flip.rounding_bound, flip.drift);
-  EXPECT_NE(flip.reason.find("near-tie: margin 0.000488 where this run's pairwise drift is usually "
-                             "up to 0.000977 (p95)"),
+  EXPECT_NE(flip.reason.find("near-tie: margin 0.000488, within 2 times 0.000977, the 95th "
+                             "percentile of how far this run's drift moves two tokens"),
             std::string::npos)
       << flip.reason;
 }

@@ -171,6 +171,46 @@ TEST(Findings, WhereDriftBegins) {
   EXPECT_EQ(find(*comparison, Tier::bitwise)->holds, false);
 }
 
+// The output projection's own sum is no tap: logits that differ where every tap agrees say so.
+TEST(Findings, DriftThatBeginsAtTheOutputProjection) {
+  Script script = tapped(3);
+  script.forced[1].logits = script.a[1].logits;
+  script.forced[1].logits[2] += 0x1p-20F;
+  script.forced[2].taps[{1, "layer_output"}][0] = 3.5F;
+  const ComparisonPointer comparison = script.run();
+  std::vector<const Finding*> begins;
+  for (const Finding& finding : comparison->findings) {
+    if (finding.id == "first_tap_drift") begins.push_back(&finding);
+  }
+  ASSERT_EQ(begins.size(), 2U);
+  EXPECT_EQ(evidence(begins[0])["operation"], "lm_head");
+  EXPECT_EQ(evidence(begins[0])["step"], 1);
+  EXPECT_EQ(evidence(begins[0])["different_entries"], 1.0);
+  EXPECT_NE(begins[0]->text.find("output projection (lm_head), step 1: 1 of "), std::string::npos)
+      << begins[0]->text;
+  EXPECT_EQ(evidence(begins[1])["step"], 2);
+  EXPECT_EQ(evidence(begins[1])["layer"], 1);
+}
+
+TEST(Findings, UnitsAreThoseOfTheCoarserActivationType) {
+  Script script = tapped(2);
+  script.facts.config_b.activation_dtype = Dtype::bf16;
+  script.forced[1].taps[{0, "attn_out"}][0] = 3.0F + 0x1p-6F;  // bf16 has 7 bits below 2^1
+  EXPECT_NE(find(*script.run(), "first_tap_drift")->text.find(", 1 unit in the last place of bf16"),
+            std::string::npos);
+  script.forced[1].taps[{0, "attn_out"}][0] = -3.0F;  // across zero a count of units says nothing
+  EXPECT_EQ(find(*script.run(), "first_tap_drift")->text.find("unit"), std::string::npos);
+}
+
+TEST(Findings, EqualBitsAndAnotherDraw) {
+  Script script = tapped(3);
+  script.forced[2].choice = TokenId{1};
+  const ComparisonPointer comparison = script.run();
+  EXPECT_EQ(find(*comparison, Tier::bitwise)->holds, false);
+  EXPECT_EQ(find(*comparison, Tier::bitwise)->detail,
+            "the logits of all 3 steps have the same bits, but the choices part at step 2");
+}
+
 TEST(Findings, WhereDriftGrowsMost) {
   Script script = tapped(2);
   script.forced[1].logits = {3.5F, 1.25F, 0.0F, -1.0F};

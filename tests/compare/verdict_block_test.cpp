@@ -13,8 +13,8 @@ namespace {
 test::Script near_tie_run() {
   test::Script script;
   script.facts = test::facts_of(6, 8);
-  script.facts.config_a.name = "bf16-invariant";
-  script.facts.config_b.name = "bf16-shape-dependent";
+  script.facts.config_a.name = "left.json";
+  script.facts.config_b.name = "right.json";
   script.facts.config_b.matmul_policy = PlanPolicy::shape_dependent;
   script.facts.taps = {{0, "layer_output", 1}};
   for (int step = 0; step < 7; ++step) {
@@ -41,7 +41,7 @@ TEST(VerdictBlock, TellsWhatHappened) {
       verdict_block(*near_tie_run().run(), false),
       {"verdict       tolerance: the logits of 8 steps stay within max_abs 0.001, KL 0.0001; the "
        "texts",
-       "sides         A  bf16-invariant  on synthetic\n",
+       "sides         A  left.json  on synthetic\n",
        "tiers         bitwise   no  the bits of the logits differ at 8 of 8 steps, first at step "
        "0\n",
        "divergence    step 7 (counted from 0), after 7 equal tokens\n",

@@ -182,6 +182,19 @@ TEST(Presets, UnknownNameListsTheKnownOnes) {
   EXPECT_EQ(file.error().kind, ErrorKind::malformed);
 }
 
+TEST(Presets, LabelsSayWhatWasSetOnTop) {
+  auto config = *load_config("bf16-invariant");
+  EXPECT_EQ(config_label(config), "bf16-invariant");
+  config.neighbours = 7;
+  config.sampling.temperature = 0.5;
+  EXPECT_EQ(config_label(config), "bf16-invariant + neighbours=7, temperature=0.5");
+  config.threads = 1;
+  config.norm_split = 2;
+  EXPECT_EQ(config_label(config), "bf16-invariant + 4 other knobs");
+  config.name = "mine.json";
+  EXPECT_EQ(config_label(config), "mine.json");
+}
+
 TEST(Presets, AKeyGivenTwiceIsRefused) {
   const auto path = std::filesystem::temp_directory_path() /
                     fmt::format("driftscope-config-{}.json", static_cast<long>(::getpid()));
