@@ -54,6 +54,11 @@ struct Vec {
   }
   static Type add(Type a, Type b) { return _mm256_add_ps(a, b); }
   static Type fma(Type a, Type b, Type c) { return _mm256_fmadd_ps(a, b, c); }
+  // A NaN becomes the quiet NaN 0x7fc00000.
+  static Type canonical(Type v) {
+    const Type nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+    return _mm256_blendv_ps(v, nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+  }
 
   // Lane i + d onto lane i for d = 4, 2, 1, for 8 vectors at once: each level adds two halves of
   // two vectors and packs them into one. Element r of the result is the sum of v[r].
@@ -77,6 +82,8 @@ struct Vec {
 }  // namespace driftscope::matmul_detail
 
 #include "kernels/matmul/matmul_simd.h"
+// After it: uses its Vec and combine().
+#include "kernels/matmul/matmul_gemm_simd.h"
 
 namespace driftscope::matmul_detail {
 
@@ -87,6 +94,7 @@ const MatmulKernels kAvx2Kernels = {
     .direct = run_direct,
     .pack = run_pack,
     .gemm = run_gemm,
+    .finish = run_finish,
     .generic = run_generic,
 };
 

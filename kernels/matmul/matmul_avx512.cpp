@@ -50,6 +50,11 @@ struct Vec {
   static void store_part(float* p, Type v, int count) { _mm512_mask_storeu_ps(p, first(count), v); }
   static Type add(Type a, Type b) { return _mm512_add_ps(a, b); }
   static Type fma(Type a, Type b, Type c) { return _mm512_fmadd_ps(a, b, c); }
+  // A NaN becomes the quiet NaN 0x7fc00000.
+  static Type canonical(Type v) {
+    const Type nan = _mm512_castsi512_ps(_mm512_set1_epi32(0x7fc00000));
+    return _mm512_mask_mov_ps(v, _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q), nan);
+  }
 
   // Lane i + d onto lane i for d = 8, 4, 2, 1, for 16 vectors at once: each level adds two halves
   // of two vectors and packs them into one. Element r of the result is the sum of v[r].
@@ -79,6 +84,8 @@ struct Vec {
 }  // namespace driftscope::matmul_detail
 
 #include "kernels/matmul/matmul_simd.h"
+// After it: uses its Vec and combine().
+#include "kernels/matmul/matmul_gemm_simd.h"
 
 namespace driftscope::matmul_detail {
 
@@ -89,6 +96,7 @@ const MatmulKernels kAvx512Kernels = {
     .direct = run_direct,
     .pack = run_pack,
     .gemm = run_gemm,
+    .finish = run_finish,
     .generic = run_generic,
 };
 

@@ -59,11 +59,8 @@ void finish(const Call& call, std::int64_t m0, std::int64_t rows, std::int64_t n
             std::int64_t count) {
   for (std::int64_t i = m0; i < m0 + rows; ++i) {
     float* y = call.arguments.y + i * call.y_stride + n0;
-    if (call.arguments.bias != nullptr) {
-      const float* bias = call.arguments.bias + n0;
-      for (std::int64_t j = 0; j < count; ++j) y[j] += bias[j];
-    }
-    for (std::int64_t j = 0; j < count; ++j) y[j] = canonical_nan(y[j]);
+    const float* bias = call.arguments.bias == nullptr ? nullptr : call.arguments.bias + n0;
+    call.kernels.finish(y, bias, count);
     round_span(call.arguments.output_dtype, y, static_cast<std::size_t>(count));
   }
 }
@@ -172,7 +169,8 @@ void run_direct(const Call& call, Parallel& parallel) {
 
 // Two panels of one block stay in the first-level cache, a block of rows in the second.
 constexpr std::int64_t kBlockTerms = 1024;
-constexpr std::int64_t kTaskOutputs = 60;
+constexpr std::int64_t kMostTaskOutputs = 60;
+constexpr std::int64_t kLeastTaskOutputs = 30;
 constexpr std::int64_t kBlockTiles = 12;
 constexpr std::int64_t kSlabRows = 640;
 constexpr std::int64_t kPartialFloats = std::int64_t{1} << 20U;
@@ -212,7 +210,9 @@ void pack_rows(const Call& call, const Slab& slab, std::int64_t panel) {
          .panel_rows = tile,
          .length = length_of(call, chunk),
          .layout = layout,
-         .target = slab.x + chunk * slab.chunk_floats + first * layout.steps * layout.lanes});
+         .panels = slab.panels,
+         .panel = panel,
+         .target = slab.x + chunk * slab.chunk_floats});
   }
 }
 
@@ -227,7 +227,6 @@ struct Target {
 void gemm_chunk(const Call& call, const Slab& slab, std::int64_t chunk, std::int64_t n0,
                 std::int64_t count, float* packed, float* accumulators, const Target& target) {
   const PanelLayout layout = layout_of(call, chunk);
-  const std::int64_t panel_terms = layout.steps * layout.lanes;
   const std::int64_t outputs = call.kernels.tile_outputs;
   for (std::int64_t j = 0; j < count; j += outputs) {
     call.kernels.pack({.source = weight_at(call.arguments.weight, n0 + j, chunk * call.chunk),
@@ -237,11 +236,15 @@ void gemm_chunk(const Call& call, const Slab& slab, std::int64_t chunk, std::int
                        .panel_rows = outputs,
                        .length = length_of(call, chunk),
                        .layout = layout,
-                       .target = packed + j * panel_terms});
+                       .panels = ceil_divide(count, outputs),
+                       .panel = j / outputs,
+                       .target = packed});
   }
   const std::int64_t rows_step = kBlockTiles * call.kernels.tile_rows;
   for (std::int64_t i = 0; i < slab.rows; i += rows_step) {
-    call.kernels.gemm({.x = slab.x + chunk * slab.chunk_floats + i * panel_terms,
+    call.kernels.gemm({.x = slab.x + chunk * slab.chunk_floats,
+                       .x_panels = slab.panels,
+                       .x_first = i / call.kernels.tile_rows,
                        .m = std::min(rows_step, slab.rows - i),
                        .w = packed,
                        .n = count,
@@ -278,11 +281,27 @@ void gemm_block(const Call& call, const Slab& slab, std::int64_t n0, std::int64_
   finish(call, slab.m0, slab.rows, n0, count);
 }
 
+// Outputs of a task: so many that all workers are busy until the end, few panels are cut short, and
+// else as many as possible.
+std::int64_t task_outputs(const Call& call, std::int64_t workers) {
+  const std::int64_t tile = call.kernels.tile_outputs;
+  std::int64_t best = 0;
+  std::int64_t least = 0;
+  for (std::int64_t outputs = kMostTaskOutputs; outputs >= kLeastTaskOutputs; outputs -= tile) {
+    const std::int64_t longest = ceil_divide(ceil_divide(call.n, outputs), workers) * outputs;
+    if (best != 0 && 32 * longest > 31 * least) continue;  // gains less than it costs
+    best = outputs;
+    least = longest;
+  }
+  return best;
+}
+
 void run_gemm(const Call& call, Parallel& parallel) {
   static thread_local Scratch x_scratch;
   const std::int64_t tile = call.kernels.tile_rows;
   const std::int64_t most_rows = std::clamp<std::int64_t>(
-      kPartialFloats / (call.arguments.plan.split_k * kTaskOutputs), tile, kSlabRows);
+      kPartialFloats / (call.arguments.plan.split_k * kMostTaskOutputs), tile, kSlabRows);
+  const std::int64_t outputs = task_outputs(call, parallel.workers());
   const std::int64_t slabs = ceil_divide(call.arguments.m, most_rows);
   const std::int64_t slab_rows = ceil_divide(call.arguments.m, slabs);
   for (std::int64_t m0 = 0; m0 < call.arguments.m; m0 += slab_rows) {
@@ -297,10 +316,10 @@ void run_gemm(const Call& call, Parallel& parallel) {
     parallel.run(static_cast<std::size_t>(slab.panels), [&](std::size_t panel, int) {
       pack_rows(call, slab, static_cast<std::int64_t>(panel));
     });
-    parallel.run(static_cast<std::size_t>(ceil_divide(call.n, kTaskOutputs)),
+    parallel.run(static_cast<std::size_t>(ceil_divide(call.n, outputs)),
                  [&](std::size_t index, int) {
-                   const std::int64_t n0 = static_cast<std::int64_t>(index) * kTaskOutputs;
-                   gemm_block(call, slab, n0, std::min(kTaskOutputs, call.n - n0));
+                   const std::int64_t n0 = static_cast<std::int64_t>(index) * outputs;
+                   gemm_block(call, slab, n0, std::min(outputs, call.n - n0));
                  });
   }
 }

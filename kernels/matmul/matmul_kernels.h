@@ -27,15 +27,16 @@ struct DirectJob {
   std::int64_t out_stride = 0;
 };
 
-// How a chunk of `length` terms lies in a packed panel of R rows, W = vector width, Q = lanes / W:
-// [Q][steps][R][W], zero beyond the rows and the length. A sweep is one of the Q.
+// How a chunk of `length` terms lies in a set of packed panels of R rows each, W = vector width,
+// Q = lanes / W. A sweep is one of the Q. What runs over all tiles before the next begins, so that
+// two panels' part of it stays in the first-level cache, is a block: several whole sweeps, or some
+// steps of one. The set is [blocks][panels][sweeps][steps of the block][R][W], zero beyond the rows
+// and the length, and is read from end to end.
 struct PanelLayout {
   int lanes = 0;
-  std::int64_t steps = 0;  // ceil(length / lanes)
-  // What runs over all tiles before the next begins, so that two panels' part of it stays in the
-  // first-level cache: several whole sweeps, or a block of steps of one.
-  int sweeps = 0;                // a power of two, at most Q
-  std::int64_t block_steps = 0;  // equals `steps` where sweeps > 1
+  std::int64_t steps = 0;        // ceil(length / lanes)
+  int sweeps = 0;                // of a block: a power of two, at most Q
+  std::int64_t block_steps = 0;  // at most; equals `steps` where sweeps > 1
 };
 
 struct PackJob {
@@ -46,14 +47,18 @@ struct PackJob {
   std::int64_t panel_rows = 0;  // R
   std::int64_t length = 0;
   PanelLayout layout;
-  float* target = nullptr;  // [panel_rows · steps · lanes], aligned to 64 bytes
+  std::int64_t panels = 0;  // of the set
+  std::int64_t panel = 0;   // the one to fill
+  float* target = nullptr;  // the set: [panels · panel_rows · steps · lanes], aligned to 64 bytes
 };
 
 // Sums of one chunk for packed panels of rows against packed panels of outputs.
 struct GemmJob {
-  const float* x = nullptr;  // [ceil(m / tile_rows)] panels
+  const float* x = nullptr;  // a set of x_panels panels
+  std::int64_t x_panels = 0;
+  std::int64_t x_first = 0;  // the first of the ceil(m / tile_rows) panels of this job
   std::int64_t m = 0;
-  const float* w = nullptr;  // [ceil(n / tile_outputs)] panels
+  const float* w = nullptr;  // a set of ceil(n / tile_outputs) panels
   std::int64_t n = 0;
   PanelLayout layout;
   LaneCombine combine = LaneCombine::butterfly;
@@ -83,6 +88,8 @@ struct MatmulKernels {
   void (*direct)(const DirectJob&);
   void (*pack)(const PackJob&);
   void (*gemm)(const GemmJob&);
+  // y[j] = y[j] + bias[j] (null: y[j]) for j < count, a NaN made canonical.
+  void (*finish)(float* y, const float* bias, std::int64_t count);
   float (*generic)(const GenericJob&);
 };
 

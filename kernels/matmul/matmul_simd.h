@@ -92,6 +92,15 @@ DRIFTSCOPE_INLINE void combine(LaneCombine how, V* sums, float* result) {
   }
 }
 
+void run_finish(float* y, const float* bias, std::int64_t count) {
+  for (std::int64_t j = 0; j < count; j += kWidth) {
+    const int part = static_cast<int>(smaller(kWidth, count - j));
+    V value = Vec::load_part(y + j, part);
+    if (bias != nullptr) value = Vec::add(value, Vec::load_part(bias + j, part));
+    Vec::store_part(y + j, Vec::canonical(value), part);
+  }
+}
+
 // ---- few rows: the weights are read once, from memory, and widened in registers ----
 
 template <Dtype D, int Q, int MR, int NR>
@@ -231,161 +240,5 @@ void run_direct(const DirectJob& job) {
   }
 }
 
-// ---- many rows: packed panels, a register tile of one vector an output, k innermost ----
-
-template <Dtype D>
-void pack_row(const PackJob& job, std::int64_t r) {
-  const std::int64_t lanes = job.layout.lanes;
-  const std::int64_t steps = job.layout.steps;
-  const std::int64_t panel_step = job.panel_rows * kWidth;
-  const std::int64_t length = r < job.rows ? job.length : 0;
-  const std::int64_t whole = length / lanes;
-  for (std::int64_t q = 0; q < lanes / kWidth; ++q) {
-    const std::int64_t first = r * job.stride + q * kWidth;
-    float* target = job.target + q * steps * panel_step + r * kWidth;
-    std::int64_t t = 0;
-    for (; t < whole; ++t) {
-      Vec::store(target + t * panel_step, load_weights<D>(job.source, first + t * lanes));
-    }
-    for (; t < steps; ++t) {
-      const std::int64_t left = length - t * lanes - q * kWidth;
-      Vec::store(target + t * panel_step,
-                 load_weights_part<D>(job.source, first + t * lanes, left));
-    }
-  }
-}
-
-template <Dtype D>
-void pack_dtype(const PackJob& job) {
-  for (std::int64_t r = 0; r < job.panel_rows; ++r) pack_row<D>(job, r);
-}
-
-void run_pack(const PackJob& job) {
-  switch (job.dtype) {
-    case Dtype::f32:
-      return pack_dtype<Dtype::f32>(job);
-    case Dtype::f16:
-      return pack_dtype<Dtype::f16>(job);
-    case Dtype::bf16:
-    case Dtype::f64:  // never a weight type
-      return pack_dtype<Dtype::bf16>(job);
-  }
-}
-
-constexpr int kTileRows = Vec::tile_rows;
-constexpr int kTileOutputs = Vec::tile_outputs;
-constexpr int kTile = kTileRows * kTileOutputs;
-
-// sums[i][j] += over the steps of one sweep. x: [steps][rows][W], w: [steps][outputs][W].
-DRIFTSCOPE_INLINE void sweep(const float* x, const float* w, std::int64_t steps, V* sums) {
-  for (std::int64_t t = 0; t < steps; ++t) {
-    V weights[kTileOutputs];
-#pragma GCC unroll 8
-    for (int j = 0; j < kTileOutputs; ++j) weights[j] = Vec::load(w + j * kWidth);
-#pragma GCC unroll 8
-    for (int i = 0; i < kTileRows; ++i) {
-      const V row = pinned(Vec::load(x + i * kWidth));
-#pragma GCC unroll 8
-      for (int j = 0; j < kTileOutputs; ++j) {
-        sums[i * kTileOutputs + j] = Vec::fma(row, weights[j], sums[i * kTileOutputs + j]);
-      }
-    }
-    x += kTileRows * kWidth;
-    w += kTileOutputs * kWidth;
-  }
-}
-
-DRIFTSCOPE_INLINE void load_tile(V* sums, const V* memory) {
-#pragma GCC unroll 32
-  for (int i = 0; i < kTile; ++i) sums[i] = memory[i];
-}
-
-DRIFTSCOPE_INLINE void clear_tile(V* sums) {
-#pragma GCC unroll 32
-  for (int i = 0; i < kTile; ++i) sums[i] = Vec::zero();
-}
-
-void store_tile(const GemmJob& job, const float* result, int row_stride, std::int64_t i0,
-                std::int64_t j0) {
-  const std::int64_t rows = smaller(kTileRows, job.m - i0);
-  const std::int64_t columns = smaller(kTileOutputs, job.n - j0);
-  for (std::int64_t i = 0; i < rows; ++i) {
-    float* out = job.out + (i0 + i) * job.out_stride + j0;
-    for (std::int64_t j = 0; j < columns; ++j) out[j] = result[i * row_stride + j];
-  }
-}
-
-// Part of a panel: sweeps q0 … q0 + count, steps t0 … t0 + steps of each.
-struct Block {
-  std::int64_t q0;
-  std::int64_t count;
-  std::int64_t t0;
-  std::int64_t steps;
-};
-
-// One tile over one block. x, w: its panels; memory: [Q][tile], the sums of the blocks so far.
-template <int Q>
-DRIFTSCOPE_INLINE void tile_block(const GemmJob& job, const float* x, const float* w,
-                                  const Block& block, V* memory, std::int64_t i0, std::int64_t j0) {
-  const bool last = block.t0 + block.steps == job.layout.steps && block.q0 + block.count == Q;
-  V sums[kTile];
-  std::int64_t q = block.q0;
-  do {
-    const std::int64_t offset = (q * job.layout.steps + block.t0) * kWidth;
-    if (block.t0 == 0) {
-      clear_tile(sums);
-    } else {
-      load_tile(sums, memory + q * kTile);
-    }
-    sweep(x + offset * kTileRows, w + offset * kTileOutputs, block.steps, sums);
-    if (q + 1 < Q || !last) load_tile(memory + q * kTile, sums);
-  } while (++q < block.q0 + block.count);
-  if (!last) return;
-  V all[Q * kTile];
-#pragma GCC unroll 256
-  for (int i = 0; i < (Q - 1) * kTile; ++i) all[i] = memory[i];
-  load_tile(all + (Q - 1) * kTile, sums);
-  float result[kTile];
-  combine<kTile, Q>(job.combine, all, result);
-  store_tile(job, result, kTileOutputs, i0, j0);
-}
-
-// All tiles over one block before the next block; a tile keeps its sums in memory in between.
-template <int Q>
-void gemm_lanes(const GemmJob& job) {
-  const PanelLayout& layout = job.layout;
-  const std::int64_t panel = layout.steps * layout.lanes;
-  const bool single = layout.sweeps == Q && layout.block_steps == layout.steps;
-  for (std::int64_t q0 = 0; q0 < Q; q0 += layout.sweeps) {
-    for (std::int64_t t0 = 0; t0 < layout.steps; t0 += layout.block_steps) {
-      const Block block{q0, layout.sweeps, t0, smaller(layout.block_steps, layout.steps - t0)};
-      V* saved = reinterpret_cast<V*>(job.accumulators);
-      for (std::int64_t j0 = 0; j0 < job.n; j0 += kTileOutputs) {
-        for (std::int64_t i0 = 0; i0 < job.m; i0 += kTileRows) {
-          V local[Q * kTile];
-          tile_block<Q>(job, job.x + i0 * panel, job.w + j0 * panel, block, single ? local : saved,
-                        i0, j0);
-          saved += Q * kTile;
-        }
-      }
-    }
-  }
-}
-
-void run_gemm(const GemmJob& job) {
-  switch (job.layout.lanes / kWidth) {
-    case 1:
-      return gemm_lanes<1>(job);
-    case 2:
-      return gemm_lanes<2>(job);
-    case 4:
-      return gemm_lanes<4>(job);
-    default:
-      if constexpr (kWidth == 8) return gemm_lanes<8>(job);
-  }
-}
-
 }  // namespace
 }  // namespace driftscope::matmul_detail
-
-#undef DRIFTSCOPE_INLINE
