@@ -62,8 +62,7 @@ template <Dtype D>
 void pack_dtype(const PackJob& job) {
   const PanelLayout& layout = job.layout;
   for_each_block(layout, [&](const Block& block) {
-    float* target =
-        job.target + block_offset(layout, block, job.panels, job.panel, job.panel_rows);
+    float* target = job.target + block_offset(layout, block, job.panels, job.panel, job.panel_rows);
     for (std::int64_t q = block.q0; q < block.q0 + block.count; ++q) {
       for (std::int64_t t = block.t0; t < block.t0 + block.steps; ++t) {
         const std::int64_t index = t * layout.lanes + q * kWidth;
@@ -86,9 +85,19 @@ void run_pack(const PackJob& job) {
   }
 }
 
+// What tiles to come will read and only the third-level cache or memory holds: fetched into the
+// second level, a line of each a step.
+struct Ahead {
+  const char* x;
+  const char* w;
+};
+
 // sums[i][j] += over the steps of one sweep. x: [steps][rows][W], w: [steps][outputs][W].
-DRIFTSCOPE_INLINE void sweep(const float* x, const float* w, std::int64_t steps, V* sums) {
+DRIFTSCOPE_INLINE void sweep(const float* x, const float* w, std::int64_t steps, const Ahead& ahead,
+                             V* sums) {
   for (std::int64_t t = 0; t < steps; ++t) {
+    __builtin_prefetch(ahead.x + 64 * t, 0, 2);
+    __builtin_prefetch(ahead.w + 64 * t, 0, 2);
     V weights[kTileOutputs];
 #pragma GCC unroll 8
     for (int j = 0; j < kTileOutputs; ++j) weights[j] = Vec::load(w + j * kWidth);
@@ -113,6 +122,13 @@ DRIFTSCOPE_INLINE void copy_tile(V* to, const V* from) {
 DRIFTSCOPE_INLINE void clear_tile(V* sums) {
 #pragma GCC unroll 32
   for (int i = 0; i < kTile; ++i) sums[i] = Vec::zero();
+}
+
+// Stores commit in order: one that had to wait for its line would hold up those of the sums.
+DRIFTSCOPE_INLINE void expect_stores(const GemmJob& job, std::int64_t i0, std::int64_t j0) {
+  const float* out = job.out + i0 * job.out_stride + j0 + kTileOutputs - 1;
+#pragma GCC unroll 8
+  for (int i = 0; i < kTileRows; ++i) __builtin_prefetch(out + i * job.out_stride, 1, 3);
 }
 
 DRIFTSCOPE_INLINE void store_tile(const GemmJob& job, const float* result, std::int64_t i0,
@@ -162,10 +178,11 @@ template <int Q>
 // One tile over one block. x, w: its panels.
 template <int Q>
 DRIFTSCOPE_INLINE void tile_block(const GemmJob& job, const float* x, const float* w,
-                                  const Block& block, const SavedSums& saved, std::int64_t i0,
-                                  std::int64_t j0) {
+                                  const Block& block, const Ahead& ahead, const SavedSums& saved,
+                                  std::int64_t i0, std::int64_t j0) {
   const bool last = block.t0 + block.steps == job.layout.steps && block.q0 + block.count == Q;
   const bool butterfly = job.combine == LaneCombine::butterfly;
+  if (last) expect_stores(job, i0, j0);
   V sums[kTile];
   std::int64_t q = 0;
   do {  // at least one
@@ -176,7 +193,7 @@ DRIFTSCOPE_INLINE void tile_block(const GemmJob& job, const float* x, const floa
       copy_tile(sums, memory);
     }
     sweep(x + q * block.steps * kTileRows * kWidth, w + q * block.steps * kTileOutputs * kWidth,
-          block.steps, sums);
+          block.steps, {ahead.x + 64 * q * block.steps, ahead.w + 64 * q * block.steps}, sums);
     if (q + 1 < block.count || !last || !butterfly) copy_tile(memory, sums);
   } while (++q < block.count);
   if (!last) return;
@@ -191,7 +208,13 @@ DRIFTSCOPE_INLINE void tile_block(const GemmJob& job, const float* x, const floa
   store_tile(job, result, i0, j0);
 }
 
-// All tiles over one block before the next block; a tile keeps its sums in memory in between.
+DRIFTSCOPE_INLINE const char* part_of(const float* data, std::int64_t floats, std::int64_t part,
+                                      std::int64_t parts) {
+  return reinterpret_cast<const char*>(data + floats * part / parts);
+}
+
+// All tiles over one block before the next block; a tile keeps its sums in memory in between. A row
+// panel stays in the first-level cache while all outputs pass by, from the second level.
 template <int Q>
 void gemm_lanes(const GemmJob& job) {
   const PanelLayout& layout = job.layout;
@@ -200,15 +223,21 @@ void gemm_lanes(const GemmJob& job) {
   const bool single = layout.sweeps == Q && layout.block_steps == layout.steps;
   const std::int64_t stride = single ? kTile : row_panels * output_panels * kTile;
   for_each_block(layout, [&](const Block& block) {
+    const bool last = block.t0 + block.steps == layout.steps && block.q0 + block.count == Q;
+    const std::int64_t steps = block.count * block.steps;
+    const std::int64_t x_floats = steps * kTileRows * kWidth;
+    const std::int64_t w_floats = steps * kTileOutputs * kWidth;
+    const float* x = job.x + block_offset(layout, block, job.x_panels, job.x_first, kTileRows);
+    const float* w = job.w + block_offset(layout, block, output_panels, 0, kTileOutputs);
+    const float* next_w = last ? job.w : w + output_panels * w_floats;
     V* memory = reinterpret_cast<V*>(job.accumulators);
-    for (std::int64_t j = 0; j < output_panels; ++j) {
-      const float* w = job.w + block_offset(layout, block, output_panels, j, kTileOutputs);
-      for (std::int64_t i = 0; i < row_panels; ++i) {
-        const float* x =
-            job.x + block_offset(layout, block, job.x_panels, job.x_first + i, kTileRows);
+    for (std::int64_t i = 0; i < row_panels; ++i) {
+      for (std::int64_t j = 0; j < output_panels; ++j) {
+        const Ahead ahead = {part_of(x + (i + 1) * x_floats, x_floats, j, output_panels),
+                             part_of(next_w + i * w_floats, w_floats, j, output_panels)};
         V local[Q * kTile];
-        tile_block<Q>(job, x, w, block, {single ? local : memory, stride}, i * kTileRows,
-                      j * kTileOutputs);
+        tile_block<Q>(job, x + i * x_floats, w + j * w_floats, block, ahead,
+                      {single ? local : memory, stride}, i * kTileRows, j * kTileOutputs);
         memory += kTile;
       }
     }

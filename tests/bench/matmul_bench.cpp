@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/backend/host/thread_pool.h"
+#include "kernels/base/large_array.h"
 #include "kernels/matmul/matmul.h"
 #include "tests/bench/matmul_bench_limits.h"
 
@@ -131,7 +132,7 @@ void fill(HugeBuffer& buffer, Dtype dtype) {
 // One pass: matmuls over distinct weights all through the buffer, as a model's layers are, so
 // that no cache holds them from call to call; at most about a second. Returns seconds per matmul.
 double run_pass(const Case& test, const Options& options, const HugeBuffer& weights,
-                const std::vector<float>& x, std::vector<float>& y, Parallel& parallel) {
+                const FloatArray& x, FloatArray& y, Parallel& parallel) {
   const std::size_t bytes = static_cast<std::size_t>(test.n * test.k) * dtype_size(test.dtype);
   const std::size_t copies = std::max<std::size_t>(1, weights.size() / bytes);
   const double start = now_seconds();
@@ -152,8 +153,8 @@ double run_pass(const Case& test, const Options& options, const HugeBuffer& weig
 Measured measure(const Case& test, const Options& options, HugeBuffer& weights,
                  Parallel& parallel) {
   fill(weights, test.dtype);
-  const std::vector<float> x(static_cast<std::size_t>(test.m * test.k), 0.25F);
-  std::vector<float> y(static_cast<std::size_t>(test.m * test.n));
+  const FloatArray x(static_cast<std::size_t>(test.m * test.k), 0.25F);
+  FloatArray y(static_cast<std::size_t>(test.m * test.n));
   const double bytes =
       static_cast<double>(test.n * test.k) * static_cast<double>(dtype_size(test.dtype));
   const double operations =

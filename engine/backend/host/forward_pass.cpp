@@ -23,7 +23,7 @@ std::size_t elements(std::int64_t rows, std::int64_t width) {
   return static_cast<std::size_t>(rows * width);
 }
 
-void grow(std::vector<float>& buffer, std::int64_t rows, std::int64_t width) {
+void grow(FloatArray& buffer, std::int64_t rows, std::int64_t width) {
   if (buffer.size() < elements(rows, width)) buffer.resize(elements(rows, width));
 }
 

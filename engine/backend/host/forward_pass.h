@@ -18,6 +18,7 @@
 #include "engine/backend/host/tap_recorder.h"
 #include "kernels/attention/attention.h"
 #include "kernels/base/isa.h"
+#include "kernels/base/large_array.h"
 #include "kernels/base/parallel.h"
 #include "kernels/rope/rope.h"
 
@@ -88,18 +89,18 @@ class ForwardPass {
   std::vector<AttentionSequence> m_sequences;
 
   // Buffers, [rows, width], row-major.
-  std::vector<float> m_x;          // residual stream, width hidden
-  std::vector<float> m_normed;     // hidden
-  std::vector<float> m_qkv;        // heads * head_dim + 2 * kv_heads * head_dim; fused only
-  std::vector<float> m_q;          // heads * head_dim
-  std::vector<float> m_k;          // kv_heads * head_dim
-  std::vector<float> m_v;          // kv_heads * head_dim
-  std::vector<float> m_attended;   // heads * head_dim
-  std::vector<float> m_delta;      // hidden: what is added to the residual stream
-  std::vector<float> m_gate_up;    // 2 * intermediate: one half each, or fused rows
-  std::vector<float> m_activated;  // intermediate
-  std::vector<float> m_result;     // [output rows, hidden]
-  std::vector<float> m_logits;     // [rows asked for, vocabulary]
+  FloatArray m_x;          // residual stream, width hidden
+  FloatArray m_normed;     // hidden
+  FloatArray m_qkv;        // heads * head_dim + 2 * kv_heads * head_dim; fused only
+  FloatArray m_q;          // heads * head_dim
+  FloatArray m_k;          // kv_heads * head_dim
+  FloatArray m_v;          // kv_heads * head_dim
+  FloatArray m_attended;   // heads * head_dim
+  FloatArray m_delta;      // hidden: what is added to the residual stream
+  FloatArray m_gate_up;    // 2 * intermediate: one half each, or fused rows
+  FloatArray m_activated;  // intermediate
+  FloatArray m_result;     // [output rows, hidden]
+  FloatArray m_logits;     // [rows asked for, vocabulary]
 };
 
 }  // namespace driftscope

@@ -22,6 +22,7 @@
 #include "engine/backend/host/plan_log.h"
 #include "engine/config/rank_plans.h"
 #include "kernels/base/isa.h"
+#include "kernels/base/large_array.h"
 #include "kernels/base/parallel.h"
 
 namespace driftscope {
@@ -69,7 +70,7 @@ class Projector {
   Isa m_isa;
   Parallel& m_parallel;
   std::string m_all_reduce_text;
-  std::vector<float> m_partial;    // [ranks][m, n]
+  FloatArray m_partial;            // [ranks][m, n]
   std::vector<float*> m_messages;  // [ranks]: where each rank's sums begin
 };
 
