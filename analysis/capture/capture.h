@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "analysis/compare/comparison.h"
+#include "engine/config/run_config.h"
 #include "engine/trace/trace.h"
 #include "kernels/base/result.h"
 
@@ -19,12 +20,24 @@ namespace driftscope {
 
 inline constexpr int kCaptureFormatVersion = 1;
 
+// What is kept of each step beside its rows: the rows in flight; and the uniform number behind a
+// choice, with the interval it fell into; and the candidates of a race with their noise.
+enum class NoteColumns : std::uint8_t { rows, uniforms, races };
+// What a configuration can give.
+[[nodiscard]] NoteColumns note_columns(const RunConfig& config);
+
+struct StepNote {
+  std::int64_t rows_in_flight = 0;  // 0: not known
+  std::optional<Draw> draw;         // empty: no random number had a part in the choice
+};
+
 struct CaptureLane {
   Lane lane = Lane::a;
   std::int64_t steps = 0;     // planned; the lane may end earlier
   std::string config_json;    // every knob
   std::string envelope_json;  // of this lane
   std::string model_sha256, tokenizer_sha256, chat_template_sha256;  // empty: unknown
+  NoteColumns notes = NoteColumns::rows;
 };
 
 struct CaptureHeader {
@@ -85,6 +98,8 @@ class CaptureReader {
   [[nodiscard]] virtual Result<std::vector<TokenId>> tokens(Lane lane) const = 0;  // emitted
   [[nodiscard]] virtual Result<std::vector<TokenId>> choices(Lane lane) const = 0;
   [[nodiscard]] virtual Result<std::vector<std::int64_t>> timing_ns(Lane lane) const = 0;
+  // One per complete step, or none in a capture that kept none.
+  [[nodiscard]] virtual Result<std::vector<StepNote>> notes(Lane lane) const = 0;
   // The row of one step, [vocabulary]. Error (inconclusive) where only top-K was kept.
   [[nodiscard]] virtual Result<std::vector<float>> logits(Lane lane, std::int64_t step) const = 0;
   [[nodiscard]] virtual Result<std::vector<RankedToken>> top(Lane lane,

@@ -30,6 +30,9 @@ class LaneSource {
     source.m_tokens = std::move(*tokens);
     source.m_choices = std::move(*choices);
     source.m_timing = std::move(*timing);
+    auto notes = reader.notes(lane);
+    if (!notes) return tl::unexpected<Error>(notes.error());
+    source.m_notes = std::move(*notes);
     return source;
   }
   [[nodiscard]] std::int64_t steps() const { return m_steps; }
@@ -50,13 +53,19 @@ class LaneSource {
       m_taps.push_back(
           {.layer = spec.layer, .operation = spec.operation, .values = m_tap_rows.back()});
     }
-    return StepRecord{.lane = m_lane,
+    const auto i = static_cast<std::size_t>(step);
+    StepRecord record{.lane = m_lane,
                       .step = step,
-                      .choice = m_choices[static_cast<std::size_t>(step)],
+                      .choice = m_choices[i],
                       .emitted = token(step),
                       .logits = m_row,
                       .taps = m_taps,
-                      .timing_ns = m_timing[static_cast<std::size_t>(step)]};
+                      .timing_ns = m_timing[i]};
+    if (!m_notes.empty()) {
+      record.rows_in_flight = m_notes[i].rows_in_flight;
+      record.draw = m_notes[i].draw ? &*m_notes[i].draw : nullptr;
+    }
+    return record;
   }
 
  private:
@@ -67,6 +76,7 @@ class LaneSource {
   std::vector<TapSpec> m_specs;
   std::vector<TokenId> m_tokens, m_choices;
   std::vector<std::int64_t> m_timing;
+  std::vector<StepNote> m_notes;
   std::vector<float> m_row;
   std::vector<std::vector<float>> m_tap_rows;
   std::vector<TensorTap> m_taps;

@@ -66,6 +66,9 @@ class Hdf5CaptureReader final : public CaptureReader {
   Result<std::vector<std::int64_t>> timing_ns(Lane lane) const override {
     return column<std::int64_t>(lane, [](const auto& cells) { return cells.timing_ns; });
   }
+  Result<std::vector<StepNote>> notes(Lane lane) const override {
+    return guard(m_file.place(), [&] { return require(lane).notes(); });
+  }
   Result<std::vector<float>> logits(Lane lane, std::int64_t step) const override {
     return guard(m_file.place(), [&] { return require(lane).logits(step); });
   }

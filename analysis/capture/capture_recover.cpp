@@ -60,17 +60,22 @@ Result<Recovered> copy_lane(const CaptureReader& damaged, const CaptureLaneInfo&
   const auto tokens = damaged.tokens(lane);
   const auto choices = damaged.choices(lane);
   const auto timing = damaged.timing_ns(lane);
+  const auto notes = damaged.notes(lane);
   Recovered recovered;
-  if (!tokens || !choices || !timing) return Recovered{.steps = 0, .whole = false};
+  if (!tokens || !choices || !timing || !notes) return Recovered{.steps = 0, .whole = false};
   for (std::int64_t step = 0; step < info.steps_complete && recovered.whole; ++step) {
     const auto i = static_cast<std::size_t>(step);
-    const StepRecord record{.lane = lane,
-                            .step = step,
-                            .choice = (*choices)[i],
-                            .emitted = (*tokens)[i],
-                            .logits = {},
-                            .taps = {},
-                            .timing_ns = (*timing)[i]};
+    StepRecord record{.lane = lane,
+                      .step = step,
+                      .choice = (*choices)[i],
+                      .emitted = (*tokens)[i],
+                      .logits = {},
+                      .taps = {},
+                      .timing_ns = (*timing)[i]};
+    if (!notes->empty()) {
+      record.rows_in_flight = (*notes)[i].rows_in_flight;
+      if ((*notes)[i].draw) record.draw = &*(*notes)[i].draw;
+    }
     auto copied = copy_step(damaged, info, record, writer);
     if (!copied) return tl::unexpected<Error>(copied.error());
     recovered.whole = *copied;

@@ -199,7 +199,7 @@ void Hdf5CaptureWriter::create_objects(const CaptureHeader& header) {
   flush_file();
   checked(H5Fstart_swmr_write(m_file.id()), m_place, "H5Fstart_swmr_write", "file");
   for (const CaptureLane& lane : header.lanes) {
-    m_lanes.emplace_back(m_place, m_file.id(), header, lane.lane, m_options);
+    m_lanes.emplace_back(m_place, m_file.id(), header, lane, m_options);
   }
 }
 

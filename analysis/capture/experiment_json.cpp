@@ -133,6 +133,12 @@ Result<ExperimentFacts> experiment_from_json(const Json& json, std::string_view 
   return facts;
 }
 
+NoteColumns note_columns(const RunConfig& config) {
+  if (config.sampling.temperature == 0.0) return NoteColumns::rows;
+  return config.sampling.method == SamplerMethod::gumbel_max ? NoteColumns::races
+                                                             : NoteColumns::uniforms;
+}
+
 CaptureHeader capture_header(const ExperimentFacts& facts, std::string_view created,
                              const std::vector<Lane>& lanes) {
   Json envelope = experiment_to_json(facts);
@@ -164,7 +170,8 @@ CaptureHeader capture_header(const ExperimentFacts& facts, std::string_view crea
         .envelope_json = b ? facts.envelope_b : facts.envelope_a,
         .model_sha256 = b ? facts.model_sha256_b : facts.model_sha256_a,
         .tokenizer_sha256 = {},
-        .chat_template_sha256 = {}};
+        .chat_template_sha256 = {},
+        .notes = note_columns(b ? facts.config_b : facts.config_a)};
     fields.bytes("tokenizer_sha256", entry.tokenizer_sha256);
     fields.bytes("chat_template_sha256", entry.chat_template_sha256);
     header.lanes.push_back(std::move(entry));

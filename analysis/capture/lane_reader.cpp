@@ -50,6 +50,8 @@ LaneReader::LaneReader(const hdf5::SafeFile& file, Lane lane, std::int64_t vocab
   }
   read_attributes();
   read_columns();
+  m_notes = NotesReader::open(file, m_path);
+  if (m_notes) m_info.lane.notes = m_notes->columns();
   m_info.steps_complete = std::min(m_claimed_steps, rows_present());
   check_account();
 }
@@ -129,6 +131,7 @@ std::int64_t LaneReader::rows_present() const {
         std::pair{"tokens", H5T_STD_I32LE}, std::pair{"choices", H5T_STD_I32LE}}) {
     least = std::min(least, open_rows(name, column_rule(type)).count());
   }
+  if (m_notes) least = std::min(least, m_notes->count());
   if (m_info.full_rows) {
     const Rows& logits = rows(m_logits, "logits", row_rule(H5T_IEEE_F32LE, m_vocabulary));
     return std::min(least, logits.count());
@@ -169,6 +172,11 @@ const std::vector<layout::StepCells>& LaneReader::cells() const {
   }
   m_cells = std::move(cells);
   return *m_cells;
+}
+
+std::vector<StepNote> LaneReader::notes() const {
+  if (!m_notes) return {};
+  return m_notes->read(m_info.steps_complete);
 }
 
 void LaneReader::check_account() const {
@@ -259,6 +267,7 @@ std::int64_t LaneReader::verify() const {
                            m_claimed_steps, m_info.steps_complete));
   }
   std::int64_t checked_rows = static_cast<std::int64_t>(cells().size());
+  static_cast<void>(notes());
   for (std::int64_t step = 0; step < m_info.steps_complete; ++step) {
     if (m_info.full_rows) {
       static_cast<void>(logits(step));

@@ -12,6 +12,7 @@
 #include "analysis/capture/capture.h"
 #include "analysis/capture/capture_layout.h"
 #include "analysis/capture/hdf5_read.h"
+#include "analysis/capture/step_notes.h"
 
 namespace driftscope {
 
@@ -25,6 +26,8 @@ class LaneReader {
   [[nodiscard]] std::int64_t top_k() const { return m_top_k; }  // 0: full rows
   // Token, choice and time of every complete step; read once.
   [[nodiscard]] const std::vector<layout::StepCells>& cells() const;
+  // Of every complete step; empty where the capture has none.
+  [[nodiscard]] std::vector<StepNote> notes() const;
   [[nodiscard]] std::vector<float> logits(std::int64_t step) const;
   [[nodiscard]] std::vector<RankedToken> top(std::int64_t step) const;
   [[nodiscard]] std::vector<float> tap(std::size_t index, std::int64_t step) const;
@@ -53,6 +56,7 @@ class LaneReader {
   std::int64_t m_claimed_steps = 0;   // what the dataset steps_complete says
   std::int64_t m_finished_steps = 0;  // what the attribute of that name says
   std::vector<TapSpec> m_taps;
+  std::optional<NotesReader> m_notes;
   mutable std::optional<std::vector<layout::StepCells>> m_cells;
   mutable std::optional<hdf5::Rows> m_crc, m_logits, m_top_ids, m_top_values;
   mutable std::map<std::size_t, hdf5::Rows> m_tap_rows;

@@ -125,6 +125,7 @@ void LaneWriter::create(const Place& place, hid_t file, const CaptureHeader& hea
   hdf5::Group group = hdf5::make_group(place, file, path);
   create_columns(place, group.id(), header.taps.size());
   create_rows(place, group.id(), header, options);
+  NotesWriter::create(place, group.id(), lane.notes);
   hdf5::write_text(place, group.id(), "crc32c_columns", check_columns(header, options));
   hdf5::write_text(place, group.id(), "envelope", lane.envelope_json);
   hdf5::write_text_attribute(place, group.id(), "config", lane.config_json);
@@ -139,11 +140,11 @@ void LaneWriter::create(const Place& place, hid_t file, const CaptureHeader& hea
   group.close(place, "H5Gclose", path);
 }
 
-LaneWriter::LaneWriter(Place place, hid_t file, const CaptureHeader& header, Lane lane,
-                       const CaptureOptions& options)
+LaneWriter::LaneWriter(Place place, hid_t file, const CaptureHeader& header,
+                       const CaptureLane& lane, const CaptureOptions& options)
     : m_place(std::move(place)),
-      m_lane(lane),
-      m_path(layout::lane_path(lane)),
+      m_lane(lane.lane),
+      m_path(layout::lane_path(lane.lane)),
       m_taps(header.taps),
       m_vocabulary(header.vocabulary),
       m_options(options) {
@@ -170,6 +171,7 @@ LaneWriter::LaneWriter(Place place, hid_t file, const CaptureHeader& header, Lan
     m_tap_tables.push_back(Table::open(m_place, group, layout::tap_path(tap.layer, tap.operation),
                                        row_shape(tap.width, options, H5T_IEEE_F32LE)));
   }
+  m_notes = NotesWriter(m_place, group, lane.notes);
 }
 
 void LaneWriter::append(const StepRecord& record) {
@@ -189,6 +191,7 @@ void LaneWriter::append(const StepRecord& record) {
   m_check_values.push_back(crc32c(&cells, sizeof cells));
   m_check_values.push_back(append_logits(record));
   append_taps(record);
+  m_notes.append(record);
   m_cells.push_back(cells);
   ++m_steps;
 }
@@ -259,6 +262,7 @@ void LaneWriter::write_pending() {
   put_wide(m_timing, &layout::StepCells::timing_ns);
   put_narrow(m_tokens, &layout::StepCells::token);
   put_narrow(m_choices, &layout::StepCells::choice);
+  m_notes.write_pending();
   m_crc.append(m_check_values.data(), count);
   m_cells.clear();
   m_check_values.clear();
@@ -283,6 +287,7 @@ void LaneWriter::close() {
     if (table->has_value()) (*table)->close();
   }
   for (Table& table : m_tap_tables) table.close();
+  m_notes.close();
   m_steps_complete.close(m_place, "H5Dclose", "steps_complete");
   m_group.close(m_place, "H5Gclose", m_path);
 }

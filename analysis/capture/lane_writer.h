@@ -10,6 +10,7 @@
 #include "analysis/capture/capture.h"
 #include "analysis/capture/capture_layout.h"
 #include "analysis/capture/hdf5_write.h"
+#include "analysis/capture/step_notes.h"
 
 namespace driftscope {
 
@@ -20,7 +21,7 @@ class LaneWriter {
   static void create(const hdf5::Place& place, hid_t file, const CaptureHeader& header,
                      const CaptureLane& lane, const CaptureOptions& options);
   // Opens them for appending, after SWMR has started.
-  LaneWriter(hdf5::Place place, hid_t file, const CaptureHeader& header, Lane lane,
+  LaneWriter(hdf5::Place place, hid_t file, const CaptureHeader& header, const CaptureLane& lane,
              const CaptureOptions& options);
 
   [[nodiscard]] Lane lane() const { return m_lane; }
@@ -54,6 +55,7 @@ class LaneWriter {
   hdf5::Table m_step_table, m_tokens, m_choices, m_timing, m_crc;
   std::optional<hdf5::Table> m_logits, m_top_ids, m_top_values;
   std::vector<hdf5::Table> m_tap_tables;
+  NotesWriter m_notes;
   std::vector<layout::StepCells> m_cells;     // not yet written
   std::vector<std::uint32_t> m_check_values;  // not yet written, [pending, 2 + taps]
 };

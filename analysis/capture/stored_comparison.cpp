@@ -14,6 +14,7 @@ namespace {
 
 struct LaneColumns {
   std::vector<TokenId> tokens, choices;
+  std::vector<StepNote> notes;  // empty: none were kept
 };
 
 Result<LaneColumns> read_columns(const CaptureReader& reader, Lane lane) {
@@ -22,7 +23,9 @@ Result<LaneColumns> read_columns(const CaptureReader& reader, Lane lane) {
   if (!tokens) return tl::unexpected<Error>(tokens.error());
   auto choices = reader.choices(lane);
   if (!choices) return tl::unexpected<Error>(choices.error());
-  return LaneColumns{std::move(*tokens), std::move(*choices)};
+  auto notes = reader.notes(lane);
+  if (!notes) return tl::unexpected<Error>(notes.error());
+  return LaneColumns{std::move(*tokens), std::move(*choices), std::move(*notes)};
 }
 
 // Pairs of the union of both top-K lists, as far as both kept rankings hold both tokens.
@@ -123,6 +126,12 @@ class StoredComparison {
       if (i < m_b.tokens.size()) step->token_b = m_b.tokens[i];
       step->flipped = step->choice_b != m_a.choices[i];
       step->flips = flips_between(*top_a, *top_b, k);
+      if (i < m_a.notes.size() && i < m_forced.notes.size()) {
+        step->rows_a = m_a.notes[i].rows_in_flight;
+        step->rows_b = m_forced.notes[i].rows_in_flight;
+        step->draw_a = m_a.notes[i].draw;
+        step->draw_b = m_forced.notes[i].draw;
+      }
       if (i < m_metrics.size()) step->metrics = m_metrics[i];
       step->metrics.values.resize(metric_registry().size(),
                                   std::numeric_limits<double>::quiet_NaN());

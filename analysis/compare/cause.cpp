@@ -83,6 +83,8 @@ void fill_figures(Divergence& divergence, const StepComparison* step, const RunC
   divergence.margin_a = divergence.margin_b = divergence.gap_a = divergence.gap_b = kUndefined;
   divergence.drift = divergence.drift_excess = divergence.tie_ulps = kUndefined;
   if (step == nullptr) return;
+  divergence.rows_a = step->rows_a;
+  divergence.rows_b = step->rows_b;
   const auto value = [&](std::string_view id) { return metric_value(step->metrics, id); };
   divergence.margin_a = value("margin_a");
   divergence.margin_b = value("margin_b");
@@ -164,6 +166,21 @@ std::string describe_bound(const Divergence& d, const RunContext& context) {
   return text;
 }
 
+// "; …" or nothing.
+std::string and_draws(const Divergence& divergence, const StepComparison& step) {
+  const std::string draws = describe_draws(divergence, step);
+  return draws.empty() ? draws : "; " + draws;
+}
+
+// Why equal settings gave different numbers.
+std::string describe_stream(const ExperimentFacts& facts) {
+  if (facts.config_a.sampling.seed_scope == SeedScope::shared_worker) {
+    return "the requests in flight share one stream (seed_scope shared_worker), and others took "
+           "numbers from it";
+  }
+  return "look for random state shared between requests";
+}
+
 Explanation explain_equal_logits(const Divergence& divergence, const StepComparison& step,
                                  const RunContext& context) {
   const bool greedy = !is_draw(divergence, step, context.facts);
@@ -176,12 +193,14 @@ Explanation explain_equal_logits(const Divergence& divergence, const StepCompari
   }
   if (context.facts.config_a.sampling == context.facts.config_b.sampling) {
     return {FlipCause::sampler,
-            "sampler: the logits have the same bits and the sampling settings are equal, yet the "
-            "draw differs; look for random state shared between requests"};
+            fmt::format("sampler: the logits have the same bits and the sampling settings are "
+                        "equal, yet the draw differs; {}{}",
+                        describe_stream(context.facts), and_draws(divergence, step))};
   }
   return {FlipCause::sampler,
-          "sampler: the logits have the same bits, only the draw differs (the sampling settings "
-          "are not equal)"};
+          fmt::format("sampler: the logits have the same bits, only the draw differs (the sampling "
+                      "settings are not equal){}",
+                      and_draws(divergence, step))};
 }
 
 Explanation explain_draw(const Divergence& divergence, const StepComparison& step,
@@ -191,8 +210,8 @@ Explanation explain_draw(const Divergence& divergence, const StepComparison& ste
     return {
         FlipCause::sampler,
         fmt::format("sampler: the sampling settings differ, so the draws do; {} (total variation "
-                    "{})",
-                    describe_excess(divergence), tv)};
+                    "{}){}",
+                    describe_excess(divergence), tv, and_draws(divergence, step))};
   }
   if (in_excess(divergence, context)) {
     return {
@@ -201,11 +220,19 @@ Explanation explain_draw(const Divergence& divergence, const StepComparison& ste
                     "for rounding",
                     describe_excess(divergence), describe_bound(divergence, context))};
   }
-  return {
-      FlipCause::sampler,
-      fmt::format("sampler: equal settings and seed, and the draw fell between the two "
-                  "distributions (total variation {}, so about that share of draws part here); {}",
-                  tv, describe_excess(divergence))};
+  if (drew_other_numbers(step)) {
+    return {FlipCause::sampler,
+            fmt::format("sampler: equal settings and seed, but other random numbers: {}{}; {} "
+                        "(total variation {})",
+                        describe_stream(context.facts), and_draws(divergence, step),
+                        describe_excess(divergence), tv)};
+  }
+  return {FlipCause::sampler,
+          fmt::format("sampler: equal settings and seed; the logits agree to {}{}; the draw fell "
+                      "between the two distributions (total variation {}, so about that share of "
+                      "draws part here); {}",
+                      figure(metric_value(step.metrics, "max_abs")), and_draws(divergence, step),
+                      tv, describe_excess(divergence))};
 }
 
 Dtype coarser_logits_dtype(const ExperimentFacts& facts) {

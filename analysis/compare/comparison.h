@@ -41,6 +41,10 @@ struct StepComparison {
   StepMetrics metrics;
   std::vector<RankFlip> flips;  // pairs within the union of both top-K
   bool flipped = false;         // choice_b differs from token_a
+  std::int64_t rows_a = 0;      // in flight, M of the call that computed the row; 0: not known
+  std::int64_t rows_b = 0;
+  std::optional<Draw> draw_a;  // behind A's choice and choice_b; empty: greedy, or not known
+  std::optional<Draw> draw_b;
 };
 
 struct Divergence {
@@ -59,6 +63,8 @@ struct Divergence {
   double p95_pair_drift = 0.0;
   double drift_excess = 0.0;
   double tie_ulps = 0.0;
+  std::int64_t rows_a = 0;  // in flight at this step; 0: not known
+  std::int64_t rows_b = 0;
   double rounding_bound =
       0.0;  // a-priori bound of the drift that the differing knobs explain; 0: none
   FlipCause cause = FlipCause::unexplained;

@@ -146,6 +146,10 @@ void ComparisonBuilder::State::pair(std::int64_t step, const StoredRow& a,
   comparison->token_a = a.emitted;
   comparison->choice_b = forced.choice;
   comparison->flipped = forced.choice != a.choice;
+  comparison->rows_a = a.rows_in_flight;
+  comparison->rows_b = forced.rows_in_flight;
+  comparison->draw_a = a.draw;
+  comparison->draw_b = forced.draw;
   comparison->metrics = std::move(measured.metrics);
   comparison->flips = std::move(measured.flips);
   if (const auto free = lanes.find(Lane::b); free != lanes.end()) {

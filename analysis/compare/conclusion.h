@@ -42,6 +42,10 @@ struct RunContext {
 
 // Fills the figures, the cause and the reason of a divergence whose step and tokens are set.
 void explain(Divergence& divergence, const RunContext& context);
+// Whether the two sides of a step drew with different random numbers, as far as both are known.
+[[nodiscard]] bool drew_other_numbers(const StepComparison& step);
+// What the draws say about the two tokens of a divergence, without a full stop; empty: nothing.
+[[nodiscard]] std::string describe_draws(const Divergence& divergence, const StepComparison& step);
 // Why the two sides do not compute the same task, or empty.
 [[nodiscard]] std::string describe_input_difference(const ExperimentFacts& facts);
 

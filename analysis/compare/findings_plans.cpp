@@ -2,6 +2,8 @@
 // Which order of summation each side used: what batch composition changed.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "analysis/compare/findings.h"
 #include "engine/config/knob.h"
 #include "engine/config/rank_plans.h"
@@ -10,22 +12,50 @@ namespace driftscope {
 
 namespace {
 
-// What decides the plan of the feed-forward's down projection while tokens are decoded one by one.
+// What decides the plan of the feed-forward's down projection.
 // The same function of the same configuration that the engine asks.
-struct DecodePlan {
+struct StepPlan {
   std::int64_t rows = 0;  // in flight
   ReductionPlan plan;
 };
 
 // `aligned`: ranks follow one tree of sums, which one rank alone makes too.
-DecodePlan decode_plan(RunConfig config, const ExperimentFacts& facts, bool aligned) {
-  const std::int64_t rows = 1 + config.neighbours;
+StepPlan step_plan(RunConfig config, const ExperimentFacts& facts, std::int64_t rows,
+                   bool aligned) {
   if (aligned) config.tensor_parallel = 1;
   return {
       .rows = rows,
       .plan = plan_of_terms(
           config,
           {.m = rows, .n = facts.hidden, .k = facts.intermediate, .parts = facts.intermediate})};
+}
+
+struct RowsAtStep {
+  std::int64_t step = -1;  // -1: not known of any step; then the rows are what a step would have
+  std::int64_t rows_a = 0;
+  std::int64_t rows_b = 0;
+};
+
+// Where the texts part or the choice flips first; else the first step with other rows in flight.
+RowsAtStep rows_to_judge_by(const RunContext& context) {
+  const Comparison& comparison = context.comparison;
+  const auto differs = [](const auto& step) {
+    return step->rows_a > 0 && step->rows_b > 0 && step->rows_a != step->rows_b;
+  };
+  const StepComparison* step = nullptr;
+  for (const auto* parted : {&comparison.first_divergence, &comparison.first_flip}) {
+    if (step == nullptr && *parted) step = find_step(comparison, (*parted)->step);
+  }
+  if (step == nullptr || step->rows_a == 0 || step->rows_a == step->rows_b) {
+    const auto found = std::find_if(comparison.steps.begin(), comparison.steps.end(), differs);
+    if (found != comparison.steps.end()) step = found->get();
+  }
+  if (step != nullptr && step->rows_a > 0 && step->rows_b > 0) {
+    return {.step = step->step, .rows_a = step->rows_a, .rows_b = step->rows_b};
+  }
+  return {.step = -1,
+          .rows_a = 1 + context.facts.config_a.neighbours,
+          .rows_b = 1 + context.facts.config_b.neighbours};
 }
 
 std::string describe_change(const ReductionPlan& a, const ReductionPlan& b) {
@@ -47,11 +77,21 @@ bool follow_one_tree(const ExperimentFacts& facts) {
   return facts.config_a.tensor_parallel_invariant && facts.config_b.tensor_parallel_invariant;
 }
 
-// "1 row in flight", with the ranks where they differ between the sides.
-std::string describe_rows(const DecodePlan& plan, const RunConfig& config, bool name_ranks) {
-  std::string text = fmt::format("{} in flight", counted(plan.rows, "row"));
-  if (name_ranks) text += fmt::format(" on {}", counted(config.tensor_parallel, "rank"));
-  return text;
+// "decoding with 1 row in flight (A) and 8 (B) at step 46", with the ranks where the sides differ
+// in them.
+std::string describe_rows(const RowsAtStep& at, const ExperimentFacts& facts) {
+  const std::int64_t ranks_a = facts.config_a.tensor_parallel;
+  const std::int64_t ranks_b = facts.config_b.tensor_parallel;
+  std::string rows =
+      fmt::format("{} in flight (A) and {} (B)", counted(at.rows_a, "row"), at.rows_b);
+  if (ranks_a != ranks_b) {
+    rows =
+        fmt::format("{} in flight on {} (A) and {} in flight on {} (B)", counted(at.rows_a, "row"),
+                    counted(ranks_a, "rank"), counted(at.rows_b, "row"), counted(ranks_b, "rank"));
+  }
+  if (at.step == 0) return fmt::format("the prompt's call with {}", rows);
+  return fmt::format("decoding with {}{}", rows,
+                     at.step < 0 ? std::string() : fmt::format(" at step {}", at.step));
 }
 
 // "partial sums of 4 ranks that meet in a ring in bf16", or "one sum on one rank".
@@ -92,20 +132,21 @@ void find_plan_difference(const RunContext& context, std::vector<Finding>& findi
     if (facts.intermediate % config->tensor_parallel != 0) return;  // no engine ran that
   }
   const bool aligned = follow_one_tree(facts);
-  const DecodePlan a = decode_plan(facts.config_a, facts, aligned);
-  const DecodePlan b = decode_plan(facts.config_b, facts, aligned);
+  const RowsAtStep at = rows_to_judge_by(context);
+  const StepPlan a = step_plan(facts.config_a, facts, at.rows_a, aligned);
+  const StepPlan b = step_plan(facts.config_b, facts, at.rows_b, aligned);
   const std::string change = describe_change(a.plan, b.plan);
   if (change.empty()) return;
   const bool ranks_differ = facts.config_a.tensor_parallel != facts.config_b.tensor_parallel;
   findings.push_back(make_finding(
       "plans_differ", Severity::info,
       fmt::format(
-          "The order of sums differs: decoding with {} (A) and {} (B) changes the down projection "
-          "({} outputs of {} terms{}): {}",
-          describe_rows(a, facts.config_a, ranks_differ),
-          ranks_differ ? describe_rows(b, facts.config_b, true) : fmt::format("{}", b.rows),
-          facts.hidden, facts.intermediate, ranks_differ ? ", shared by the ranks" : "", change),
-      {{"rows_a", a.rows},
+          "The order of sums differs: {} changes the down projection ({} outputs of {} terms{}): "
+          "{}",
+          describe_rows(at, facts), facts.hidden, facts.intermediate,
+          ranks_differ ? ", shared by the ranks" : "", change),
+      {{"step", at.step < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(at.step)},
+       {"rows_a", a.rows},
        {"rows_b", b.rows},
        {"plan_a", to_string(a.plan)},
        {"plan_b", to_string(b.plan)}}));

@@ -26,6 +26,8 @@ StoredRowPointer store_row(const StepRecord& record, const std::vector<TapSpec>&
   auto row = std::make_shared<StoredRow>();
   row->choice = record.choice;
   row->emitted = record.emitted;
+  row->rows_in_flight = record.rows_in_flight;
+  if (record.draw != nullptr) row->draw = *record.draw;
   row->logits.assign(record.logits.begin(), record.logits.end());
   row->taps.resize(taps.size());
   for (const TensorTap& tap : record.taps) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -17,7 +18,9 @@ namespace driftscope {
 struct StoredRow {
   TokenId choice{};
   TokenId emitted{};
-  std::vector<float> logits;             // [vocabulary]
+  std::vector<float> logits;  // [vocabulary]
+  std::int64_t rows_in_flight = 0;
+  std::optional<Draw> draw;
   std::vector<std::vector<float>> taps;  // in the order of the tap specifications; empty: not seen
 };
 using StoredRowPointer = std::shared_ptr<const StoredRow>;

@@ -151,6 +151,10 @@ void add_divergence(Block& block, const Comparison& comparison, std::string_view
   block.add(label, fmt::format("step {} {}", divergence.step, what), Ink::strong);
   block.add_whole("", token_line(comparison, 'A', divergence.token_a, divergence.margin_a));
   block.add_whole("", token_line(comparison, 'B', divergence.token_b, divergence.margin_b));
+  if (divergence.rows_a != divergence.rows_b && divergence.rows_a > 0 && divergence.rows_b > 0) {
+    block.add("in flight", fmt::format("{} (A) and {} (B) at this step",
+                                       counted(divergence.rows_a, "row"), divergence.rows_b));
+  }
   if (!std::isnan(divergence.drift)) {
     std::string drift =
         fmt::format("{} at this step, {} times the run's usual {}", figure(divergence.drift),

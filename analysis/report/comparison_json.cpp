@@ -50,6 +50,18 @@ Json flip_to_json(const RankFlip& flip) {
               {"gap_a", flip.gap_a},       {"gap_b", flip.gap_b}};
 }
 
+Json draw_to_json(const std::optional<Draw>& draw) {
+  if (!draw) return nullptr;
+  if (draw->candidates.empty()) {
+    return Json{{"uniform", draw->uniform}, {"lower", draw->lower}, {"upper", draw->upper}};
+  }
+  Json candidates = Json::array();
+  for (const DrawCandidate& entry : draw->candidates) {
+    candidates.push_back(Json::array({entry.id.value, entry.score, entry.noise}));
+  }
+  return Json{{"candidates", std::move(candidates)}};
+}
+
 Json text_of_token(const Comparison& comparison, const std::optional<TokenId>& token) {
   if (!token) return nullptr;
   const TokenPiece* piece = comparison.piece(*token);
@@ -74,6 +86,8 @@ Json divergence_to_json(const Comparison& comparison, const std::optional<Diverg
               {"drift_excess", d.drift_excess},
               {"tie_ulps", d.tie_ulps},
               {"rounding_bound", d.rounding_bound},
+              {"rows_a", d.rows_a},
+              {"rows_b", d.rows_b},
               {"cause", name_of(d.cause)},
               {"reason", json_text::from_bytes(d.reason)}};
 }

@@ -5,6 +5,9 @@
 //   {"event":"step","step":0,"token_a":5,"choice_b":5,"token_b":5|null,"flipped":false,
 //    "metrics":{id:value,…},"max_abs_token":7,"top_a":[[id,logit],…],"top_b":[…],
 //    "flips":[{"x":1,"y":2,"rank_a_x":0,…,"gap_a":0.5,"gap_b":-0.25},…],
+//    "rows_a":1,"rows_b":8             rows in flight, where known
+//    "draw_a":{"uniform":u,"lower":l,"upper":h}|{"candidates":[[id,score,noise],…]}, "draw_b":…
+//                                      only where a random number decided
 //    "health":{"nan_a":1,…}            only where a row holds NaN or infinities
 //    "taps":[[max_abs,rms,relative_rms,max_ulp],…]   in the order of "taps" of "started"
 //    "pieces":{"5":" the","7":{"bytes":"c3"}}}       of the ids in this line

@@ -102,6 +102,32 @@ std::optional<RowHealth> health_from_json(const Json& json) {
   return health;
 }
 
+std::optional<std::vector<DrawCandidate>> candidates_from_json(const Json& json) {
+  if (!json.is_array() || json.size() > kDrawCandidates) return std::nullopt;
+  std::vector<DrawCandidate> candidates;
+  for (const Json& entry : json) {
+    if (!entry.is_array() || entry.size() != 3) return std::nullopt;
+    const auto id = JsonFields::to_token(entry[0]);
+    const auto score = json_text::to_number(entry[1]);
+    const auto noise = json_text::to_number(entry[2]);
+    if (!id || !score || !noise) return std::nullopt;
+    candidates.push_back({.id = *id, .score = *score, .noise = *noise});
+  }
+  return candidates;
+}
+
+// The outer optional says whether the value is of the right kind.
+std::optional<std::optional<Draw>> draw_from_json(const Json& json) {
+  Draw draw;
+  JsonFields fields(json, "draw");
+  fields.number("uniform", draw.uniform);
+  fields.number("lower", draw.lower);
+  fields.number("upper", draw.upper);
+  fields.take("candidates", draw.candidates, candidates_from_json);
+  if (!fields.problem().empty()) return std::nullopt;
+  return std::optional<Draw>(std::move(draw));
+}
+
 std::optional<std::vector<StepTapValues>> taps_from_json(const Json& json) {
   if (!json.is_array()) return std::nullopt;
   std::vector<StepTapValues> taps;
@@ -233,6 +259,10 @@ Result<EventReader::Event> EventReader::State::step(const Json& json) {
   fields.take("top_a", entry->metrics.top_a, ranking_from_json);
   fields.take("top_b", entry->metrics.top_b, ranking_from_json);
   fields.take("flips", entry->flips, flips_from_json);
+  fields.integer("rows_a", entry->rows_a);
+  fields.integer("rows_b", entry->rows_b);
+  fields.take("draw_a", entry->draw_a, draw_from_json);
+  fields.take("draw_b", entry->draw_b, draw_from_json);
   fields.take("health", entry->metrics.health, health_from_json);
   fields.take("taps", taps, taps_from_json);
   fields.take("pieces", seen, pieces_from_json);

@@ -87,6 +87,10 @@ std::string step_event(const StepComparison& step, const std::vector<StepTapValu
             {"top_a", ranking_to_json(step.metrics.top_a)},
             {"top_b", ranking_to_json(step.metrics.top_b)},
             {"flips", flips_to_json(step.flips)}};
+  if (step.rows_a > 0) json["rows_a"] = step.rows_a;
+  if (step.rows_b > 0) json["rows_b"] = step.rows_b;
+  if (step.draw_a) json["draw_a"] = draw_to_json(step.draw_a);
+  if (step.draw_b) json["draw_b"] = draw_to_json(step.draw_b);
   if (step.metrics.health != RowHealth{}) json["health"] = health_to_json(step.metrics.health);
   if (!tap_values.empty()) json["taps"] = taps_to_json(tap_values);
   if (piece) json["pieces"] = to_json(pieces_of_step(step, piece));

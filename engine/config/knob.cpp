@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int32_t kMostGraphRows = 8192;
+
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -60,7 +62,7 @@ std::string allowed_values(const KnobSpec& knob) {
     case KnobKind::text_list:
       return "a JSON list of non-empty strings";
     case KnobKind::integer_list:
-      return "a JSON list of token ids";
+      return "a JSON list of integers";
   }
   return "";
 }
@@ -266,6 +268,12 @@ Result<void> check_config(const RunConfig& config) {
     return fail(ErrorKind::usage,
                 fmt::format("knob batch_position: {} is beyond the {} neighbours; give 0 to {}",
                             config.batch_position, config.neighbours, config.neighbours));
+  }
+  for (const std::int32_t size : config.graph_sizes) {
+    if (size >= 1 && size <= kMostGraphRows) continue;
+    return fail(ErrorKind::usage,
+                fmt::format("knob graph_sizes: {} is no number of rows to pad to; give 1 to {}",
+                            size, kMostGraphRows));
   }
   return check_tree_alignment(config);
 }

@@ -115,6 +115,12 @@ struct Names<SeedScope> {
       NameTable<SeedScope>{"shared_worker", SeedScope::shared_worker}};
 };
 template <>
+struct Names<SamplerMethod> {
+  static constexpr std::array table{
+      NameTable<SamplerMethod>{"inverse_cdf", SamplerMethod::inverse_cdf},
+      NameTable<SamplerMethod>{"gumbel_max", SamplerMethod::gumbel_max}};
+};
+template <>
 struct Names<Quantisation> {
   static constexpr std::array table{
       NameTable<Quantisation>{"none", Quantisation::none},

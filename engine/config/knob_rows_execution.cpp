@@ -10,14 +10,19 @@ void add_batch(std::vector<KnobSpec>& knobs) {
                          .base = "matmul_policy=shape_dependent"};
   knobs.push_back(number<DRIFTSCOPE_FIELD(neighbours)>(
       kInteger,
-      {"neighbours", g, "Neighbours", "Other requests in the batch, with prompts of their own."}, 0,
-      255, with_batch));
+      {"neighbours", g, "Neighbours",
+       "Other requests in the batch, each with a prompt and a continuation of its own."},
+      0, 255, with_batch));
   knobs.push_back(number<DRIFTSCOPE_FIELD(batch_position)>(
       kInteger,
-      {"batch_position", g, "Position in batch", "Where this request stands among its neighbours."},
+      {"batch_position", g, "Position in batch",
+       "Where this request stands among its neighbours. With prefill_chunk it decides whose prompt "
+       "goes in first."},
       0, 255, {.effect = KnobEffect::none_expected, .base = "neighbours=4"}));
   knobs.push_back(number<DRIFTSCOPE_FIELD(prefill_chunk)>(
-      kInteger, {"prefill_chunk", g, "Prefill chunk", "Prompt rows per call; 0: the whole prompt."},
+      kInteger,
+      {"prefill_chunk", g, "Prefill chunk",
+       "Prompt rows per call, beside the decode rows of others; 0: the whole prompt."},
       0, 1048576, with_batch));
   knobs.push_back(choice<DRIFTSCOPE_FIELD(prefix_cache)>(
       {"prefix_cache", g, "Prefix cache",
@@ -27,23 +32,26 @@ void add_batch(std::vector<KnobSpec>& knobs) {
       {"arrival_order", g, "Arrival order",
        "together: one group; first: this request runs first and neighbours join one per step; "
        "last: neighbours already decode when it arrives."},
-      {.effect = KnobEffect::changes_with_batch, .base = {}, .host = {"together"}}));
+      {.effect = KnobEffect::changes_with_batch,
+       .base = "matmul_policy=shape_dependent neighbours=4"}));
   knobs.push_back(number<DRIFTSCOPE_FIELD(neighbour_steps)>(
       kInteger,
       {"neighbour_steps", g, "Neighbour steps",
        "Steps after which neighbours leave the batch, one per step; 0: they stay."},
-      0, 1048576, {.effect = KnobEffect::changes_with_batch, .base = {}, .host = {"0"}}));
+      0, 1048576,
+      {.effect = KnobEffect::changes_with_batch,
+       .base = "matmul_policy=shape_dependent neighbours=8"}));
   knobs.push_back(make<DRIFTSCOPE_FIELD(graph_sizes)>(
       KnobKind::integer_list,
       {"graph_sizes", g, "Graph padding sizes",
        "JSON list: rows of a decode call are padded up to the next of these, as captured graphs "
-       "are."},
-      {.effect = KnobEffect::changes_with_batch, .base = {}, .host = {"[]"}}));
+       "are; beyond the largest they are not padded."},
+      with_batch));
   knobs.push_back(number<DRIFTSCOPE_FIELD(speculative_tokens)>(
       kInteger,
       {"speculative_tokens", g, "Speculative tokens",
        "Draft tokens verified per step: k + 1 rows of a request are in flight together."},
-      0, 64, {.effect = KnobEffect::changes_with_batch, .base = {}, .host = {"0"}}));
+      0, 64, with_batch));
 }
 
 void add_parallel(std::vector<KnobSpec>& knobs) {
@@ -147,7 +155,12 @@ void add_sampling(std::vector<KnobSpec>& knobs) {
       {"seed_scope", g, "Seed scope",
        "request: each request has a stream of its own; shared_worker: one stream for all requests "
        "in flight, so neighbours consume numbers."},
-      {.effect = KnobEffect::changes_choice, .base = {}, .host = {"request"}}));
+      {.effect = KnobEffect::changes_choice, .base = "temperature=1 neighbours=4"}));
+  knobs.push_back(choice<DRIFTSCOPE_FIELD(sampling.method)>(
+      {"sampler", g, "Sampler",
+       "inverse_cdf: one uniform number against the cumulative distribution; gumbel_max: the "
+       "highest logit plus Gumbel noise, drawn per token."},
+      choice_only));
   knobs.push_back(make<DRIFTSCOPE_FIELD(sampling.stop_strings)>(
       KnobKind::text_list, {"stop", g, "Stop strings", "JSON list of texts that end the answer."},
       greedy_too));

@@ -38,6 +38,10 @@ enum class RopeTableDtype : std::uint8_t { f32, f64, bf16 };
 // neighbours consume numbers that this request would have had.
 enum class SeedScope : std::uint8_t { request, shared_worker };
 
+// How a random number becomes a token: the inverse of the cumulative distribution, or a race in
+// which each token's logit gets Gumbel noise of its own and the highest wins.
+enum class SamplerMethod : std::uint8_t { inverse_cdf, gumbel_max };
+
 // Weights quantised while loading, from the checkpoint's full-precision values.
 enum class Quantisation : std::uint8_t {
   none,
@@ -77,6 +81,7 @@ struct SamplingConfig {
   double frequency_penalty = 0.0;
   std::uint64_t seed = 0;
   SeedScope seed_scope = SeedScope::request;
+  SamplerMethod method = SamplerMethod::inverse_cdf;
   std::vector<std::string> stop_strings;
   std::vector<std::int32_t> stop_tokens;  // besides the model's end-of-sequence tokens
   bool ignore_eos = false;

@@ -1,37 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request among others in flight: how its rows are grouped into forward calls.
+// One request among others in flight: runs the calls of the timetable (schedule.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/config/run_config.h"
+#include "engine/exec/batch_call.h"
+#include "engine/exec/request.h"
+#include "engine/exec/sampler.h"
+#include "engine/exec/schedule.h"
+#include "engine/exec/step_output.h"
 #include "engine/trace/trace.h"
 
 namespace driftscope {
 
-// A row of the target sequence. Spans are valid until the engine's next call.
-struct StepOutput {
-  std::span<const float> logits;  // [vocabulary]
-  std::span<const TensorTap> taps;
-  std::int64_t timing_ns = 0;  // of the forward calls, logits included
-};
-
 // Receives rows of the target in rising position; `row` is the position.
 using RowFunction = std::function<Result<void>(std::int64_t row, const StepOutput& output)>;
 
-// The batch: the target at place batch_position (clamped to [0, neighbours]) among the neighbours
-// in their order. Prompts go in together, all rows of a call in batch order, prefill_chunk rows a
-// call (0: one call); decoding starts when all prompts are in. In a decode step every sequence has
-// one row, so M is 1 + neighbours throughout: neighbours decode greedily, never stop, and one that
-// has filled the context goes back to the last token of its prompt. With prefix_cache warm the
-// target's largest prefix that is a multiple of 16 tokens and shorter than its prompt is computed
-// beforehand in a call of its own (by an earlier request).
+// The target among its neighbours. Neighbours decode greedily; where the requests share one stream
+// of random numbers (seed_scope shared_worker) and the temperature is above 0 they sample like the
+// target. With prefix_cache warm the target's largest prefix that is a multiple of 16 tokens and
+// shorter than its prompt is computed beforehand in a call of its own (by an earlier request).
+//
+// Speculation: a decode call of a request holds its last token and k drafts (drafter.h). A draft is
+// accepted if it is the token that follows by the row before it; for the target that is the token
+// that decode() is given next, so what is emitted never depends on the drafts but through the rows
+// in flight. Rows behind the first rejected draft are thrown away and taken out of the cache.
 class BatchEngine {
  public:
   [[nodiscard]] static Result<std::unique_ptr<BatchEngine>> create(
@@ -39,18 +40,20 @@ class BatchEngine {
       std::vector<std::vector<TokenId>> neighbour_prompts, TapLevel taps,
       std::int64_t expected_tokens);
 
-  // Starts: the prompts of the target and of all neighbours. Gives the row of the last prompt
-  // token.
+  // Starts anew: the calls of turn 0, and those before it. Gives the row of the last prompt token.
   [[nodiscard]] Result<StepOutput> prefill(std::span<const TokenId> prompt,
                                            const std::stop_token& stop);
-  // Feeds one token to the target and each neighbour.
+  // The row after one more token of the target: from the next call, or from a draft that this token
+  // proves right.
   [[nodiscard]] Result<StepOutput> decode(TokenId token, const std::stop_token& stop);
-  // One pass over the whole sequence and the neighbours' prompts, from empty caches;
-  // `on_row` gets the last `rows` positions. A call's time stands at its first row.
+  // One pass over the whole sequence and the neighbours' prompts, from empty caches, prefill_chunk
+  // rows a call; arrival, leaving, padding and drafts have no part in it. `on_row` gets the last
+  // `rows` positions. A call's time stands at its first row.
   [[nodiscard]] Result<void> score(std::span<const TokenId> sequence, std::int64_t rows,
                                    const std::stop_token& stop, const RowFunction& on_row);
 
-  // The last position only, kept like the row of a step, with the time of the whole pass.
+  // The last position only, kept like the row of a step, with the time of the whole pass. The
+  // stream of random numbers goes on from pass to pass.
   [[nodiscard]] Result<StepOutput> score_last(std::span<const TokenId> sequence,
                                               const std::stop_token& stop);
 
@@ -59,52 +62,48 @@ class BatchEngine {
   [[nodiscard]] const Backend& backend() const { return *m_backend; }
 
  private:
-  struct Neighbour {
-    std::vector<TokenId> prompt;
-    std::unique_ptr<KvCache> cache;
-    TokenId next{};
-  };
-  // What is still to be put in of one sequence.
-  struct Pending {
-    KvCache* cache = nullptr;
-    std::span<const TokenId> tokens;
-    std::int64_t output_rows = 0;    // of the last tokens
-    Neighbour* neighbour = nullptr;  // null: the target
-  };
-
   BatchEngine(std::shared_ptr<Backend> backend, const RunConfig& config, TapLevel taps);
-  [[nodiscard]] std::size_t target_place() const;
-  void clear_caches();
-  [[nodiscard]] Result<std::size_t> warm_prefix(std::span<const TokenId> prompt,
-                                                const std::stop_token& stop);
-  // Queues the target's tokens and each neighbour's (chosen by `tokens_of`) in batch order.
-  template <class TokensOf>
-  void queue(std::span<const TokenId> target, std::int64_t target_rows, TokensOf tokens_of);
-  void queue_prompts(std::span<const TokenId> target, std::int64_t target_rows);
-  // Runs what is queued, at most `rows_per_call` rows a call (0: all in one).
-  [[nodiscard]] Result<void> run_queue(Phase phase, std::int64_t rows_per_call,
-                                       const std::stop_token& stop, const RowFunction& on_row);
-  void fill_call(std::int64_t rows_per_call);
+  void begin();
+  void move_neighbours();
+  [[nodiscard]] bool neighbours_prefill() const;
+  [[nodiscard]] Result<void> warm_prefix(const std::stop_token& stop);
+  [[nodiscard]] std::vector<Request*> in_flight();
+  // Forward passes of `purpose` until the target's prompt is in.
+  [[nodiscard]] Result<void> put_prompt_in(CallPurpose purpose, const std::stop_token& stop,
+                                           const RowFunction& on_row);
+  [[nodiscard]] Result<void> run_call(CallPurpose purpose, const std::stop_token& stop,
+                                      const RowFunction& on_row);
+  [[nodiscard]] Result<void> lay_out_call();
   [[nodiscard]] Result<void> read_outputs(const RowFunction& on_row);
-  [[nodiscard]] Result<StepOutput> run_step(Phase phase, std::int64_t rows_per_call,
-                                            const std::stop_token& stop);
-  void keep_row(const StepOutput& output);
+  [[nodiscard]] Result<void> read_entry(const CallEntry& entry, std::int64_t first_row,
+                                        const RowFunction& on_row);
+  [[nodiscard]] Result<std::span<const float>> row_logits(std::int64_t row);
+  [[nodiscard]] TokenId neighbour_choice(const Request& neighbour, std::span<const float> logits,
+                                         std::uint64_t draw);
+  [[nodiscard]] RowFunction keep_rows();
+  [[nodiscard]] StepOutput serve_row(std::int64_t timing_ns);
 
   std::shared_ptr<Backend> m_backend;
   RunConfig m_config;
+  Schedule m_schedule;
   TapLevel m_tap_level = TapLevel::logits;
-  std::unique_ptr<KvCache> m_cache;
-  std::vector<Neighbour> m_neighbours;
+  std::optional<Sampler> m_neighbour_sampler;
+  Request m_target;
+  std::vector<Request> m_neighbours;
+  std::int64_t m_turn = 0;
+  std::uint64_t m_draws = 0;  // numbers taken from the shared stream
+
+  std::vector<KeptRow> m_rows;    // of the target, of its last call
+  std::vector<TokenId> m_drafts;  // m_rows[i + 1] follows m_drafts[i]
+  std::size_t m_served = 0;       // of m_rows
 
   // Reused from call to call.
-  std::vector<Pending> m_queue;
-  std::size_t m_queue_head = 0;
-  std::vector<BatchSequence> m_call;
-  std::vector<Neighbour*> m_call_neighbours;  // [sequences of the call]; null: the target
-  std::int64_t m_clock_ns = 0;                // where the time of the next row begins
-  std::vector<float> m_row_logits;            // the target's row, kept
-  std::vector<float> m_row_tap_values;
-  std::vector<TensorTap> m_row_taps;
+  BatchCall m_call;
+  std::vector<BatchSequence> m_sequences;
+  std::vector<std::unique_ptr<KvCache>> m_padding_caches;
+  std::span<const float> m_block;  // logits of rows m_block_first …
+  std::int64_t m_block_first = 0;
+  std::int64_t m_clock_ns = 0;  // where the time of the next row begins
 };
 
 }  // namespace driftscope

@@ -97,20 +97,24 @@ Result<StepOutput> LaneRun::recompute(const std::stop_token& stop) {
   return m_engine->score_last(m_sequence, stop);
 }
 
-TokenId LaneRun::choose(std::span<const float> logits) {
-  return m_sampler.choose(logits, m_input->prompt, m_emitted,
-                          static_cast<std::uint64_t>(m_emitted.size()));
+Choice LaneRun::choose(const StepOutput& output) {
+  const bool shared = m_input->config.sampling.seed_scope == SeedScope::shared_worker;
+  const std::uint64_t draw = shared ? output.draw : m_emitted.size();
+  const TokenId token = m_sampler.choose(output.logits, m_input->prompt, m_emitted, draw);
+  return {.token = token, .draw = m_sampler.draw()};
 }
 
-Result<void> LaneRun::deliver(TraceSink& sink, const StepOutput& output, TokenId choice,
+Result<void> LaneRun::deliver(TraceSink& sink, const StepOutput& output, const Choice& choice,
                               TokenId emitted) {
   const StepRecord record{.lane = m_summary.lane,
                           .step = steps_done(),
-                          .choice = choice,
+                          .choice = choice.token,
                           .emitted = emitted,
                           .logits = output.logits,
                           .taps = output.taps,
-                          .timing_ns = output.timing_ns};
+                          .timing_ns = output.timing_ns,
+                          .rows_in_flight = output.rows_in_flight,
+                          .draw = choice.draw};
   (m_emitted.empty() ? m_summary.prefill_ns : m_summary.decode_ns) += output.timing_ns;
   m_emitted.push_back(emitted);
   ++m_summary.steps;

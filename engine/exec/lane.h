@@ -18,6 +18,13 @@ namespace driftscope {
 // number of neighbours). `side` names the lane's input in messages: "a", "b".
 [[nodiscard]] Result<void> check_lane_input(const LaneInput& input, std::string_view side);
 
+// A token and the random numbers that decided it (null: none), valid until the next choice of the
+// lane that made it.
+struct Choice {
+  TokenId token{};
+  const Draw* draw = nullptr;
+};
+
 // A request and what it has emitted so far.
 class LaneRun {
  public:
@@ -34,11 +41,12 @@ class LaneRun {
 
   // The row after everything emitted so far.
   [[nodiscard]] Result<StepOutput> forward(const std::stop_token& stop);
-  // What this lane would emit after that row.
-  [[nodiscard]] TokenId choose(std::span<const float> logits);
+  // What this lane would emit after that row. With seed_scope request the number of the draw is
+  // that of the step; with shared_worker the row's own in the stream of all requests in flight.
+  [[nodiscard]] Choice choose(const StepOutput& output);
   // Delivers the record of this step and appends `emitted`.
-  [[nodiscard]] Result<void> deliver(TraceSink& sink, const StepOutput& output, TokenId choice,
-                                     TokenId emitted);
+  [[nodiscard]] Result<void> deliver(TraceSink& sink, const StepOutput& output,
+                                     const Choice& choice, TokenId emitted);
   // Ends a free lane if its last token or its length says so.
   void check_end(std::int64_t steps, const DecodeText& decode_text);
   // No room for the last token: the lane ends.

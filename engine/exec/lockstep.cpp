@@ -80,11 +80,10 @@ class LockstepRun {
 
   Result<void> open() {
     if (m_progress) m_progress({.phase = "load", .done = 0, .total = 1});
-    if (auto done = m_a.open(m_factory, m_request.taps, m_request.steps); !done) return done;
-    if (auto done = m_b.open(m_factory, m_request.taps, m_request.steps); !done) return done;
-    if (m_control) {
-      auto done = m_control->open(m_factory, m_request.taps, m_request.steps);
-      if (!done) return done;
+    for (LaneRun* lane : {&m_a, &m_b, m_control ? &*m_control : nullptr}) {
+      if (lane == nullptr) continue;
+      if (m_stop.stop_requested()) return fail(ErrorKind::interrupted, "stopped on request");
+      if (auto done = lane->open(m_factory, m_request.taps, m_request.steps); !done) return done;
     }
     if (m_progress) m_progress({.phase = "load", .done = 1, .total = 1});
     return {};
@@ -120,8 +119,8 @@ class LockstepRun {
     if (lane.ended()) return {};
     auto output = lane.forward(m_stop);
     if (!output) return tl::unexpected(output.error());
-    const TokenId choice = lane.choose(output->logits);
-    if (auto done = lane.deliver(m_sink, *output, choice, choice); !done) return done;
+    const Choice choice = lane.choose(*output);
+    if (auto done = lane.deliver(m_sink, *output, choice, choice.token); !done) return done;
     lane.check_end(m_request.steps, m_request.decode_text);
     return {};
   }
@@ -130,9 +129,9 @@ class LockstepRun {
   Result<void> run_shared() {
     auto output = m_b.forward(m_stop);
     if (!output) return tl::unexpected(output.error());
-    const TokenId choice = m_b.choose(output->logits);
+    const Choice choice = m_b.choose(*output);
     if (auto done = deliver_forced(*output, choice); !done) return done;
-    if (auto done = m_b.deliver(m_sink, *output, choice, choice); !done) return done;
+    if (auto done = m_b.deliver(m_sink, *output, choice, choice.token); !done) return done;
     m_b.check_end(m_request.steps, m_request.decode_text);
     return part_if_needed();
   }
@@ -141,10 +140,10 @@ class LockstepRun {
     if (m_forced.ended()) return {};
     auto output = m_forced.forward(m_stop);
     if (!output) return tl::unexpected(output.error());
-    return deliver_forced(*output, m_forced.choose(output->logits));
+    return deliver_forced(*output, m_forced.choose(*output));
   }
 
-  Result<void> deliver_forced(const StepOutput& output, TokenId choice) {
+  Result<void> deliver_forced(const StepOutput& output, const Choice& choice) {
     const auto step = static_cast<std::size_t>(m_forced.steps_done());
     const TokenId emitted = m_a.emitted()[step];
     if (auto done = m_forced.deliver(m_sink, output, choice, emitted); !done) return done;
@@ -183,7 +182,7 @@ class LockstepRun {
     m_forced.adopt(m_b);
     report("score", 0);
     const auto on_row = [&](std::int64_t, const StepOutput& output) -> Result<void> {
-      const TokenId choice = m_forced.choose(output.logits);
+      const Choice choice = m_forced.choose(output);
       const auto step = static_cast<std::size_t>(m_forced.steps_done());
       auto done = m_forced.deliver(m_sink, output, choice, emitted[step]);
       report("score", m_forced.steps_done());

@@ -35,7 +35,8 @@ bool Sampler::has_penalties() const {
 }
 
 TokenId Sampler::choose(std::span<const float> logits, std::span<const TokenId> prompt,
-                        std::span<const TokenId> output, std::uint64_t step) {
+                        std::span<const TokenId> output, std::uint64_t draw) {
+  m_drawn = false;
   if (m_config.temperature == 0.0 && !has_penalties()) return greedy_choice(logits);
   m_logits.assign(logits.begin(), logits.end());
   if (has_penalties()) penalise(prompt, output);
@@ -49,10 +50,15 @@ TokenId Sampler::choose(std::span<const float> logits, std::span<const TokenId> 
         return a.value < b.value;
       })->value;
   if (std::isinf(top)) return greedy_choice(logits);
-  for (Candidate& candidate : m_candidates) candidate.value = portable::exp(candidate.value - top);
+  for (Candidate& candidate : m_candidates) {
+    candidate.score = candidate.value - top;
+    candidate.value = portable::exp(candidate.score);
+  }
   keep_top_p();
   keep_min_p();
-  return draw(step);
+  m_drawn = true;
+  m_draw = {};
+  return m_config.method == SamplerMethod::gumbel_max ? race(draw) : invert(draw);
 }
 
 void Sampler::penalise(std::span<const TokenId> prompt, std::span<const TokenId> output) {
@@ -79,7 +85,7 @@ void Sampler::collect_candidates() {
   for (std::size_t i = 0; i < m_logits.size(); ++i) {
     const double value = m_logits[i] / m_config.temperature;
     if (std::isnan(value)) continue;
-    m_candidates.push_back({.value = value, .id = static_cast<std::int32_t>(i)});
+    m_candidates.push_back({.score = value, .value = value, .id = static_cast<std::int32_t>(i)});
   }
 }
 
@@ -129,19 +135,43 @@ void Sampler::keep_min_p() {
   std::erase_if(m_candidates, [&](const Candidate& c) { return c.value < m_config.min_p; });
 }
 
-TokenId Sampler::draw(std::uint64_t step) {
+TokenId Sampler::invert(std::uint64_t draw) {
   double total = 0.0;
   for (const Candidate& candidate : m_candidates) total += candidate.value;  // order: rising id
-  const double target = philox_uniform(m_config.seed, step) * total;
+  m_draw.uniform = philox_uniform(m_config.seed, draw);
+  const double target = m_draw.uniform * total;
   double cumulative = 0.0;
   std::int32_t last_possible = m_candidates.front().id;
   for (const Candidate& candidate : m_candidates) {
     if (candidate.value == 0.0) continue;
+    m_draw.lower = cumulative / total;
     cumulative += candidate.value;
+    m_draw.upper = cumulative / total;
     last_possible = candidate.id;
     if (cumulative > target) break;  // always reached, unless the product rounded up to the total
   }
   return TokenId{last_possible};
+}
+
+TokenId Sampler::race(std::uint64_t draw) {
+  const auto before = [](const DrawCandidate& a, const DrawCandidate& b) {
+    const double sum_a = a.score + a.noise;
+    const double sum_b = b.score + b.noise;
+    return sum_a != sum_b ? sum_a > sum_b : a.id < b.id;
+  };
+  std::vector<DrawCandidate>& best = m_draw.candidates;
+  for (const Candidate& candidate : m_candidates) {
+    if (candidate.value == 0.0) continue;
+    const double uniform =
+        philox_token_uniform(m_config.seed, draw, static_cast<std::uint32_t>(candidate.id));
+    const DrawCandidate runner{.id = TokenId{candidate.id},
+                               .score = candidate.score,
+                               .noise = -portable::log(-portable::log(uniform))};
+    if (best.size() == kDrawCandidates && !before(runner, best.back())) continue;
+    best.insert(std::upper_bound(best.begin(), best.end(), runner, before), runner);
+    if (best.size() > kDrawCandidates) best.pop_back();
+  }
+  return best.front().id;
 }
 
 }  // namespace driftscope

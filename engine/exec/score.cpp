@@ -42,9 +42,11 @@ class ScoreRun {
 
   Result<void> deliver(const StepOutput& output) {
     const auto step = static_cast<std::size_t>(m_lane.steps_done());
-    const TokenId choice = m_sampler.choose(output.logits, std::span(m_ids).first(step + 1), {},
-                                            static_cast<std::uint64_t>(step));
-    const TokenId emitted = step + 1 < m_ids.size() ? m_ids[step + 1] : choice;
+    const bool shared = m_lane.input().config.sampling.seed_scope == SeedScope::shared_worker;
+    const TokenId token = m_sampler.choose(output.logits, std::span(m_ids).first(step + 1), {},
+                                           shared ? output.draw : step);
+    const Choice choice{.token = token, .draw = m_sampler.draw()};
+    const TokenId emitted = step + 1 < m_ids.size() ? m_ids[step + 1] : token;
     auto done = m_lane.deliver(m_sink, output, choice, emitted);
     report();
     return done;

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -55,6 +56,28 @@ struct TensorTap {
   std::span<const float> values;
 };
 
+// A token that took part in a race of Gumbel noise.
+struct DrawCandidate {
+  TokenId id{};
+  double score = 0.0;  // penalised logit / temperature, less the highest such value
+  double noise = 0.0;
+  friend bool operator==(const DrawCandidate&, const DrawCandidate&) = default;
+};
+// The random numbers that decided a choice.
+struct Draw {
+  static constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  // Inverse of the cumulative distribution: the uniform number, and the choice's interval of the
+  // distribution (tokens in rising id, sums divided by their total): lower <= uniform < upper, but
+  // for the rounding of the division. NaN in a race.
+  double uniform = kNone;
+  double lower = kNone;
+  double upper = kNone;
+  // A race: those with the highest score + noise, best first (the choice), at most
+  // kDrawCandidates. Empty otherwise.
+  std::vector<DrawCandidate> candidates;
+};
+inline constexpr std::size_t kDrawCandidates = 8;
+
 // One step of one lane. Spans are valid during accept() only.
 struct StepRecord {
   Lane lane = Lane::a;
@@ -64,6 +87,8 @@ struct StepRecord {
   std::span<const float> logits;  // [vocabulary]
   std::span<const TensorTap> taps;
   std::int64_t timing_ns = 0;
+  std::int64_t rows_in_flight = 0;  // M of the call that computed the row; 0: not known
+  const Draw* draw = nullptr;       // null: no random number had a part in the choice
 };
 
 // Receives rows while a run goes on. Calls come from one thread, in the order of the run.

@@ -46,7 +46,7 @@ TEST_P(CompositionTest, ChangesBitsUnderShapeDependent) {
   RunConfig config = config_of(PlanPolicy::shape_dependent);
   const auto alone = run(config);
   GetParam().apply(config);
-  EXPECT_FALSE(same_bits(run(config)[0].logits, alone[0].logits));
+  EXPECT_FALSE(same_logits(run(config), alone));
 }
 
 TEST_P(CompositionTest, ChangesNothingUnderInvariant) {
@@ -70,6 +70,34 @@ INSTANTIATE_TEST_SUITE_P(
                     Composition{"chunked_prefill", [](RunConfig& c) { c.prefill_chunk = 7; }},
                     Composition{"warm_prefix",
                                 [](RunConfig& c) { c.prefix_cache = PrefixCache::warm; }},
+                    Composition{"neighbours_join",
+                                [](RunConfig& c) {
+                                  c.neighbours = 5;
+                                  c.arrival_order = ArrivalOrder::first;
+                                }},
+                    Composition{"neighbours_decode_already",
+                                [](RunConfig& c) {
+                                  c.neighbours = 30;
+                                  c.arrival_order = ArrivalOrder::last;
+                                }},
+                    Composition{"neighbours_leave",
+                                [](RunConfig& c) {
+                                  c.neighbours = 5;
+                                  c.neighbour_steps = 2;
+                                }},
+                    Composition{"graph_padding", [](RunConfig& c) { c.graph_sizes = {16}; }},
+                    Composition{"speculation", [](RunConfig& c) { c.speculative_tokens = 8; }},
+                    Composition{"everything",
+                                [](RunConfig& c) {
+                                  c.neighbours = 5;
+                                  c.batch_position = 2;
+                                  c.arrival_order = ArrivalOrder::first;
+                                  c.neighbour_steps = 2;
+                                  c.prefill_chunk = 7;
+                                  c.graph_sizes = {4, 16};
+                                  c.speculative_tokens = 2;
+                                  c.prefix_cache = PrefixCache::warm;
+                                }},
                     Composition{"one_row_a_call", [](RunConfig& c) { c.prefill_chunk = 1; }},
                     Composition{"neighbours_last_and_chunked", [](RunConfig& c) {
                                   c.neighbours = 5;
@@ -220,6 +248,11 @@ TEST(Batch, EveryInstructionSetAndThreadCountGivesTheSameBits) {
       RunConfig config = config_of(policy);
       config.activation_dtype = activation;
       config.neighbours = 3;
+      config.arrival_order = ArrivalOrder::first;
+      config.neighbour_steps = 4;
+      config.prefill_chunk = 12;
+      config.graph_sizes = {8};
+      config.speculative_tokens = 1;
       config.isa = IsaChoice::scalar;
       const auto scalar = run(config);
       for (const IsaChoice isa : {IsaChoice::scalar, IsaChoice::avx2, IsaChoice::avx512}) {
@@ -234,6 +267,46 @@ TEST(Batch, EveryInstructionSetAndThreadCountGivesTheSameBits) {
         }
       }
     }
+  }
+}
+
+TEST(Batch, MixedCallsAreNamedByTheirPromptRows) {
+  using testing::Contains;
+  using testing::StartsWith;
+  RunConfig config = config_of(PlanPolicy::invariant);
+  config.neighbours = 2;
+  config.arrival_order = ArrivalOrder::first;
+  config.graph_sizes = {6};
+  // Steps 0, 1 and 2 have prompts: 40, 1 + 3 and 1 + 1 + 8 rows.
+  const auto plans = plans_of(input_of(config));
+  EXPECT_THAT(plans, Contains(StartsWith("prefill q_proj m=4..40 ")));
+}
+
+TEST(Batch, CancellingStopsBetweenAnyTwoCalls) {
+  // The stop comes at the n-th record; whatever has come before stays.
+  RunConfig config = config_of(PlanPolicy::invariant);
+  config.neighbours = 3;
+  config.arrival_order = ArrivalOrder::last;
+  config.speculative_tokens = 2;
+  config.prefill_chunk = 4;
+  for (const std::size_t records : {1U, 2U, 5U, 8U}) {
+    struct StoppingSink final : TraceSink {
+      std::stop_source source;
+      std::size_t left = 0;
+      std::size_t accepted = 0;
+      [[nodiscard]] Result<void> accept(const StepRecord&) override {
+        if (++accepted == left) source.request_stop();
+        return {};
+      }
+    } sink;
+    sink.left = records;
+    const LaneInput input = input_of(config);
+    const auto done =
+        run_lockstep({.a = input, .b = input, .steps = 20}, sink, {}, sink.source.get_token());
+    ASSERT_TRUE(done);
+    EXPECT_TRUE(done->cancelled);
+    EXPECT_GE(sink.accepted, records);
+    EXPECT_LE(sink.accepted, records + 3);  // lanes of this step that had no call to make
   }
 }
 

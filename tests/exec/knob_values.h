@@ -23,6 +23,7 @@ namespace driftscope::test {
     values.assign(knob.host_values.begin(), knob.host_values.end());
     return values;
   }
+  if (knob.id == "graph_sizes") return {"[]", "[4]", "[64,16]"};
   switch (knob.kind) {
     case KnobKind::choice:
       values.assign(knob.choices.begin(), knob.choices.end());

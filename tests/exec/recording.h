@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +30,8 @@ struct RecordedStep {
   TokenId emitted{};
   std::vector<float> logits;
   std::vector<RecordedTap> taps;
+  std::int64_t rows_in_flight = 0;
+  std::optional<Draw> draw;
 };
 
 class RecordingSink final : public TraceSink {
@@ -39,7 +42,10 @@ class RecordingSink final : public TraceSink {
                       .choice = record.choice,
                       .emitted = record.emitted,
                       .logits = {record.logits.begin(), record.logits.end()},
-                      .taps = {}};
+                      .taps = {},
+                      .rows_in_flight = record.rows_in_flight,
+                      .draw = {}};
+    if (record.draw != nullptr) step.draw = *record.draw;
     for (const TensorTap& tap : record.taps) {
       step.taps.push_back({.layer = tap.layer,
                            .operation = std::string(tap.operation),

@@ -26,6 +26,7 @@ struct Settings {
   double presence_penalty = 0.0;
   double frequency_penalty = 0.0;
   std::uint64_t seed = 0;
+  SamplerMethod method = SamplerMethod::inverse_cdf;
 };
 Sampler sampler_of(const Settings& settings) {
   SamplingConfig config;
@@ -37,6 +38,7 @@ Sampler sampler_of(const Settings& settings) {
   config.presence_penalty = settings.presence_penalty;
   config.frequency_penalty = settings.frequency_penalty;
   config.seed = settings.seed;
+  config.method = settings.method;
   return Sampler(config);
 }
 
@@ -154,6 +156,114 @@ TEST(Draw, IsTheInverseOfTheCumulativeDistributionInRisingId) {
     const std::int32_t expected = u < 0.1 ? 0 : u < 0.5 ? 1 : u < 0.7 ? 2 : 3;
     EXPECT_EQ(sampler.choose(four_logits(), {}, {}, step), TokenId{expected}) << "u = " << u;
   }
+}
+
+TEST(Draw, KeepsTheUniformAndTheIntervalOfTheChoice) {
+  Sampler sampler = sampler_of({.temperature = 1.0, .seed = 42});
+  const double bounds[] = {0.0, 0.1, 0.5, 0.7, 1.0};
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    const TokenId id = sampler.choose(four_logits(), {}, {}, step);
+    ASSERT_NE(sampler.draw(), nullptr);
+    const Draw& draw = *sampler.draw();
+    EXPECT_EQ(draw.uniform, philox_uniform(42, step));
+    // The logits are rounded to f32: 2^-24 of at most 2.4.
+    EXPECT_NEAR(draw.lower, bounds[id.value], 2e-7);
+    EXPECT_NEAR(draw.upper, bounds[id.value + 1], 2e-7);
+    EXPECT_LE(draw.lower, draw.uniform);
+    EXPECT_LT(draw.uniform, draw.upper);
+    EXPECT_TRUE(draw.candidates.empty());
+  }
+}
+
+TEST(Draw, AGreedyChoiceHasNone) {
+  Sampler sampler = sampler_of({.repetition_penalty = 1.5});
+  EXPECT_EQ(sampler.choose(four_logits(), {}, {}, 0), TokenId{1});
+  EXPECT_EQ(sampler.draw(), nullptr);
+}
+
+TEST(Philox, ATokenUniformIsAnOddMultipleOf53BitsAndItsOwn) {
+  const double u = philox_token_uniform(3, 4, 5);
+  EXPECT_GT(u, 0.0);
+  EXPECT_LT(u, 1.0);
+  EXPECT_EQ(std::fmod(u * 0x1.0p53, 2.0), 1.0);
+  EXPECT_NE(u, philox_token_uniform(3, 4, 6));
+  EXPECT_NE(u, philox_token_uniform(3, 5, 5));
+  EXPECT_NE(u, philox_token_uniform(4, 4, 5));
+}
+
+TEST(Race, TakesTheHighestOfLogitPlusGumbelNoise) {
+  Sampler sampler =
+      sampler_of({.temperature = 0.5, .seed = 9, .method = SamplerMethod::gumbel_max});
+  const std::vector<float> logits = four_logits();
+  for (std::uint64_t step = 0; step < 200; ++step) {
+    std::int32_t best = 0;
+    double highest = -std::numeric_limits<double>::infinity();
+    for (std::int32_t id = 0; id < 4; ++id) {
+      const double u = philox_token_uniform(9, step, static_cast<std::uint32_t>(id));
+      const double sum = logits[static_cast<std::size_t>(id)] / 0.5 - std::log(-std::log(u));
+      if (sum <= highest) continue;
+      highest = sum;
+      best = id;
+    }
+    EXPECT_EQ(sampler.choose(logits, {}, {}, step), TokenId{best}) << step;
+    const Draw& draw = *sampler.draw();
+    EXPECT_TRUE(std::isnan(draw.uniform));
+    ASSERT_EQ(draw.candidates.size(), 4U);
+    EXPECT_EQ(draw.candidates[0].id, TokenId{best});
+    // Scores count from the highest logit, ln 0.4, divided by the temperature.
+    EXPECT_NEAR(draw.candidates[0].score + draw.candidates[0].noise, highest - std::log(0.4) / 0.5,
+                1e-6);
+    EXPECT_GE(draw.candidates[2].score + draw.candidates[2].noise,
+              draw.candidates[3].score + draw.candidates[3].noise);
+  }
+}
+
+TEST(Race, FrequenciesFollowTheSoftmax) {
+  const std::vector<int> counts = draw_counts(
+      {.temperature = 1.0, .seed = 7, .method = SamplerMethod::gumbel_max}, four_logits());
+  const double probabilities[] = {0.1, 0.4, 0.2, 0.3};
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double p = probabilities[i];
+    EXPECT_NEAR(counts[i], 3000 * p, 5 * std::sqrt(3000 * p * (1 - p))) << "id " << i;
+  }
+}
+
+TEST(Race, OnlyWhatTheFiltersLeaveRuns) {
+  Sampler sampler =
+      sampler_of({.temperature = 1.0, .top_k = 2, .seed = 1, .method = SamplerMethod::gumbel_max});
+  EXPECT_THAT(sampler.choose(four_logits(), {}, {}, 0), testing::AnyOf(TokenId{1}, TokenId{3}));
+  EXPECT_EQ(sampler.draw()->candidates.size(), 2U);
+  const std::vector<float> many(100, 0.0F);
+  Sampler wide = sampler_of({.temperature = 1.0, .method = SamplerMethod::gumbel_max});
+  static_cast<void>(wide.choose(many, {}, {}, 0));
+  EXPECT_EQ(wide.draw()->candidates.size(), kDrawCandidates);
+}
+
+// The documented order, each pair by a case in which the other order gives another set.
+TEST(Order, TopPComesBeforeMinP) {
+  // top_p 0.5 of 0.4, 0.3 … keeps two, and both have 0.6 of 0.4. The other way round 0.4 is 0.571
+  // of what min_p leaves, and stays alone.
+  EXPECT_EQ(drawn({.temperature = 1.0, .top_p = 0.5, .min_p = 0.6}, four_logits()),
+            (std::set<std::size_t>{1, 3}));
+}
+
+TEST(Order, TemperatureComesBeforeTopPAndMinP) {
+  // At 1/2: 0.533, 0.3, 0.133, 0.033. At 1 top_p 0.5 would keep two.
+  EXPECT_EQ(drawn({.temperature = 0.5, .top_p = 0.5}, four_logits()), (std::set<std::size_t>{1}));
+  // Shares of the highest are squared: 0.3 / 0.4 becomes 0.5625, below 0.6.
+  EXPECT_EQ(drawn({.temperature = 0.5, .min_p = 0.6}, four_logits()), (std::set<std::size_t>{1}));
+}
+
+TEST(Order, PenaltiesComeBeforeTheTemperature) {
+  // (2 - 1) / 0.5 = 2 against 1.2 / 0.5 = 2.4; after the temperature 4 - 1 = 3 would win.
+  Sampler sampler = sampler_of({.temperature = 0.5, .top_k = 1, .presence_penalty = 1.0});
+  EXPECT_EQ(sampler.choose(std::vector<float>{2, 1.2F}, {}, tokens({0}), 0), TokenId{1});
+}
+
+TEST(Order, RepetitionComesBeforePresence) {
+  // 4 / 2 - 1 = 1 against 1.2; (4 - 1) / 2 = 1.5 would win.
+  Sampler sampler = sampler_of({.repetition_penalty = 2.0, .presence_penalty = 1.0});
+  EXPECT_EQ(sampler.choose(std::vector<float>{4, 1.2F}, {}, tokens({0}), 0), TokenId{1});
 }
 
 TEST(Draw, DependsOnSeedAndStepAlone) {
