@@ -102,6 +102,18 @@ Result<std::vector<std::vector<TokenId>>> make_neighbours(std::int64_t count,
   return neighbours;
 }
 
+Result<void> check_neighbour_file(const std::string& file,
+                                  std::initializer_list<const RunConfig*> configs,
+                                  std::string_view flag) {
+  const bool taken = std::any_of(configs.begin(), configs.end(),
+                                 [](const RunConfig* config) { return config->neighbours > 0; });
+  if (file.empty() || taken) return {};
+  return fail(ErrorKind::usage,
+              fmt::format("--neighbour-prompts {}: no request has neighbours to take them; add {} "
+                          "neighbours=N",
+                          file, flag));
+}
+
 LaneInput Side::lane_input() const {
   return {.model = model.checkpoint,
           .config = config,

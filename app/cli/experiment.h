@@ -3,9 +3,11 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/compare/comparison_builder.h"
@@ -61,6 +63,12 @@ struct ConfigOptions {
                                                                         const std::string& file,
                                                                         const LoadedModel& model,
                                                                         const Prompt& prompt);
+
+// Errors: usage, where a file of neighbour prompts is given (`file` not empty) and no configuration
+// has neighbours that could take them.
+[[nodiscard]] Result<void> check_neighbour_file(const std::string& file,
+                                                std::initializer_list<const RunConfig*> configs,
+                                                std::string_view flag);
 
 // One side, ready.
 struct Side {

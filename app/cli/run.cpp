@@ -94,14 +94,26 @@ Result<Side> make_side(const RunOptions& options, const ConfigOptions& config,
   return side;
 }
 
-Result<Sides> make_sides(const RunOptions& options, const Console& console) {
+// The capture is not made yet: nothing is left behind.
+Result<void> go_on(const std::stop_token& stop) {
+  if (!stop.stop_requested()) return {};
+  return fail(ErrorKind::interrupted, "interrupted while loading; nothing was written");
+}
+
+Result<Sides> make_sides(const RunOptions& options, const Console& console,
+                         const std::stop_token& stop) {
   ConfigOptions config_b = options.b;
   if (config_b.config.empty()) config_b.config = options.a.config;
   auto a = make_side(options, options.a, options.model, console, nullptr);
   if (!a) return tl::unexpected(a.error());
+  if (auto going = go_on(stop); !going) return tl::unexpected(going.error());
   const std::string& model_b = options.model_b.empty() ? options.model : options.model_b;
   auto b = make_side(options, config_b, model_b, console, &*a);
   if (!b) return tl::unexpected(b.error());
+  if (auto going = go_on(stop); !going) return tl::unexpected(going.error());
+  auto neighbours =
+      check_neighbour_file(options.neighbour_prompts, {&a->config, &b->config}, "--set-b");
+  if (!neighbours) return tl::unexpected(neighbours.error());
   if (a->model.checkpoint->description().vocabulary !=
       b->model.checkpoint->description().vocabulary) {
     return fail(ErrorKind::inconclusive,
@@ -167,7 +179,7 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
   auto capture = capture_options(options);
   if (!capture) return tl::unexpected(capture.error());
   if (auto checked = check_output(options); !checked) return tl::unexpected(checked.error());
-  auto sides = make_sides(options, context.console);
+  auto sides = make_sides(options, context.console, interrupt.token());
   if (!sides) return tl::unexpected(sides.error());
 
   const ExperimentOptions experiment{.steps = options.steps,
@@ -240,8 +252,10 @@ void declare_run(CLI::App& app, CommandContext& context) {
       ->capture_default_str();
   app.add_flag("--control,!--no-control", options->control,
                "Run A a second time; the default, --no-control switches it off");
-  app.add_option("--neighbour-prompts", options->neighbour_prompts,
-                 "File with one neighbour prompt a line; default: built-in sentences");
+  app.add_option(
+      "--neighbour-prompts", options->neighbour_prompts,
+      "File with one neighbour prompt a line, for the knob neighbours; default: built-in "
+      "sentences");
   app.add_option("--output,-o", options->output, "Capture file to write")->required();
   app.add_flag("--force", options->force, "Replace an existing file");
   app.add_option("--keep", options->keep, "Rows to keep: full or topk:K")->capture_default_str();

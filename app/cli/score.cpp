@@ -98,6 +98,9 @@ Result<Side> make_score_side(const ScoreOptions& options, const Console& console
   auto config = make_config(options.config);
   if (!config) return tl::unexpected(config.error());
   side.config = std::move(*config);
+  if (auto fits = check_neighbour_file(options.neighbour_prompts, {&side.config}, "--set"); !fits) {
+    return tl::unexpected(fits.error());
+  }
   auto model = load_model(options.model, console);
   if (!model) return tl::unexpected(model.error());
   side.model = std::move(*model);
@@ -193,7 +196,7 @@ void declare_score(CLI::App& app, CommandContext& context) {
   app.add_option("--set", options->config.sets, "knob=value; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--neighbour-prompts", options->neighbour_prompts,
-                 "File with one neighbour prompt a line");
+                 "File with one neighbour prompt a line, for the knob neighbours");
   app.add_option("--taps", options->taps, "Kept in a capture besides logits: logits, layers, all")
       ->check(CLI::IsMember({"logits", "layers", "all"}))
       ->capture_default_str();

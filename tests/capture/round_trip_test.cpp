@@ -108,6 +108,77 @@ TEST(Capture, HeaderComesBack) {
   }
 }
 
+Draw uniform_draw(double uniform) {
+  Draw draw;
+  draw.uniform = uniform;
+  draw.lower = uniform / 2;
+  draw.upper = 0.9;
+  return draw;
+}
+Draw race_draw() {
+  Draw draw;
+  for (std::int32_t id = 0; id < 3; ++id) {
+    draw.candidates.push_back({.id = TokenId{10 - id}, .score = -0.5 * id, .noise = 0.1 * id});
+  }
+  return draw;
+}
+
+void expect_draw(const std::optional<Draw>& read, const Draw& written) {
+  ASSERT_TRUE(read);
+  const auto bits = [](double value) { return std::bit_cast<std::uint64_t>(value); };
+  EXPECT_EQ(bits(read->uniform), bits(written.uniform));
+  EXPECT_EQ(bits(read->lower), bits(written.lower));
+  EXPECT_EQ(bits(read->upper), bits(written.upper));
+  EXPECT_EQ(read->candidates, written.candidates);
+}
+
+// Rows in flight and draws, and their way through a recovered copy.
+TEST(Capture, NotesComeBack) {
+  const ScratchFolder folder;
+  const SampleShape shape{.lanes = {Lane::a, Lane::b, Lane::b_forced}};
+  CaptureHeader header = testing::sample_header(shape);
+  header.taps.clear();
+  header.lanes[1].notes = NoteColumns::uniforms;
+  header.lanes[2].notes = NoteColumns::races;
+  const std::vector<Draw> draws{uniform_draw(0.25), uniform_draw(0x1.fffffffffffffp-1),
+                                race_draw()};
+  {
+    auto writer = CaptureWriter::create(folder / "c.h5", header, {.flush_every = 2});
+    ASSERT_TRUE(writer) << writer.error().message;
+    for (std::int64_t step = 0; step < 3; ++step) {
+      for (const Lane lane : shape.lanes) {
+        const std::vector<float> row(static_cast<std::size_t>(shape.vocabulary), 0.5F);
+        StepRecord record{.lane = lane, .step = step, .logits = row, .taps = {}};
+        record.rows_in_flight = 7 + step;
+        if (lane == Lane::b && step < 2) record.draw = &draws[static_cast<std::size_t>(step)];
+        if (lane == Lane::b_forced && step == 2) record.draw = &draws[2];
+        ASSERT_TRUE((*writer)->accept(record));
+      }
+    }
+    ASSERT_TRUE((*writer)->finish(TraceState::complete, nullptr));
+  }
+  ASSERT_TRUE(recover_capture(folder / "c.h5", folder / "copy.h5"));
+  for (const char* name : {"c.h5", "copy.h5"}) {
+    SCOPED_TRACE(name);
+    const auto reader = CaptureReader::open(folder / name);
+    ASSERT_TRUE(reader) << reader.error().message;
+    EXPECT_TRUE((*reader)->verify());
+    for (const Lane lane : shape.lanes) {
+      const auto notes = (*reader)->notes(lane);
+      ASSERT_TRUE(notes) << notes.error().message;
+      ASSERT_EQ(notes->size(), 3U);
+      for (std::int64_t step = 0; step < 3; ++step) {
+        EXPECT_EQ((*notes)[static_cast<std::size_t>(step)].rows_in_flight, 7 + step);
+      }
+      EXPECT_EQ((*notes)[0].draw.has_value(), lane == Lane::b);
+      EXPECT_EQ((*notes)[2].draw.has_value(), lane == Lane::b_forced);
+    }
+    expect_draw((*(*reader)->notes(Lane::b))[0].draw, draws[0]);
+    expect_draw((*(*reader)->notes(Lane::b))[1].draw, draws[1]);
+    expect_draw((*(*reader)->notes(Lane::b_forced))[2].draw, draws[2]);
+  }
+}
+
 TEST(Capture, TopKKeepsTheBestOfEachRow) {
   const ScratchFolder folder;
   const SampleShape shape;

@@ -79,6 +79,25 @@ TEST_F(BadInput, ThePartOfAKilledRunIsKept) {
   EXPECT_EQ(read_file(other + ".part"), "rows");
 }
 
+TEST_F(BadInput, NeighbourPromptsWithoutNeighbours) {
+  write_file(scratch.path() / "prompts.txt", "And it came to pass\n");
+  const std::vector<std::string> file{"--neighbour-prompts", scratch.file("prompts.txt")};
+  expect_one_line(run_program(with(run_arguments(sample_model(), output), file), scratch.path()), 2,
+                  {"--neighbour-prompts", "prompts.txt", "--set-b neighbours=N"});
+  expect_one_line(
+      run_program(
+          with({"score", "--model", sample_model(), "--ids", "1,2", "-q", "-o", output}, file),
+          scratch.path()),
+      2, {"--neighbour-prompts", "--set neighbours=N"});
+}
+
+TEST_F(BadInput, GraphSizesBelowOne) {
+  expect_one_line(
+      run_program(with(run_arguments(sample_model(), output), {"--set-b", "graph_sizes=[4,0]"}),
+                  scratch.path()),
+      2, {"graph_sizes", "0"});
+}
+
 TEST_F(BadInput, WrongJsonInConfig) {
   copy_model(scratch.path() / "m");
   write_file(scratch.path() / "m/config.json", "{\"model_type\": \"llama\",");

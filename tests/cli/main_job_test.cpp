@@ -129,6 +129,38 @@ TEST(MainJob, NeighboursChangeBitsUnderShapeDependentPlansOnly) {
   EXPECT_EQ(Json::parse(invariant.out)["verdict"], "bitwise");
 }
 
+// The report names the rows that were in flight where the arithmetic parted, as recorded.
+TEST(MainJob, RowsInFlightAreNamedWithTheirStep) {
+  const ScratchFolder scratch;
+  const auto result = run_json(scratch, {"--a", "bf16-shape-dependent", "--set-b", "neighbours=7",
+                                         "--set-b", "arrival_order=first"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json document = Json::parse(result.out);
+  const Json* order = finding(document, "plans_differ");
+  ASSERT_NE(order, nullptr) << document["findings"].dump(1);
+  const Json& evidence = (*order)["evidence"];
+  EXPECT_EQ(evidence["rows_a"], 1);
+  EXPECT_GT(evidence["rows_b"].get<int>(), 1);
+  EXPECT_GE(evidence["step"].get<int>(), 1);
+  EXPECT_NE((*order)["text"].get<std::string>().find("1 row in flight (A)"), std::string::npos);
+}
+
+// Neighbours consume numbers of a shared stream: same bits, other draws.
+TEST(MainJob, ASharedStreamIsNamedAsTheSamplersDoing) {
+  const ScratchFolder scratch;
+  const auto result = run_json(
+      scratch, {"--a", "bf16-invariant", "--set-a", "temperature=1", "--set-b", "temperature=1",
+                "--set-a", "seed_scope=shared_worker", "--set-b", "seed_scope=shared_worker",
+                "--set-b", "neighbours=3", "--set-b", "batch_position=3"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json divergence = Json::parse(result.out)["first_divergence"];
+  ASSERT_FALSE(divergence.is_null());
+  EXPECT_EQ(divergence["cause"], "sampler");
+  const auto reason = divergence["reason"].get<std::string>();
+  EXPECT_NE(reason.find("share one stream"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("the random numbers differ: uniform "), std::string::npos) << reason;
+}
+
 // Adds one unit in the last place to a bf16 weight of layer 2 and expects the drift to begin there.
 TEST(MainJob, OneBf16UlpInOneWeightIsFoundInItsLayer) {
   const ScratchFolder scratch;

@@ -60,6 +60,7 @@ TEST(PlanFinding, SaysNothingWhereOnePlanServesEveryShape) {
   EXPECT_EQ(plans_finding(*compare(PlanPolicy::shape_dependent, 0)), nullptr);
 }
 
+<<<<<<< HEAD
 TEST(RankFinding, SaysWhereAndInWhatOrderPartialSumsMeet) {
   RunConfig a;
   RunConfig b;
@@ -113,6 +114,36 @@ TEST(RankFinding, SaysNothingWhereRanksAreAlike) {
   RunConfig one_ring = one;
   one_ring.all_reduce = AllReduce::ring;  // nobody to add to
   EXPECT_EQ(find_finding(*compare(one, one_ring), "ranks_differ"), nullptr);
+=======
+// Rows as recorded, step by step: 1 and 1, 1 and 8, 1 and 9.
+TEST(PlanFinding, TakesTheRowsThatWereRecordedAndNamesTheStep) {
+  ExperimentFacts facts;
+  facts.vocabulary = 2;
+  facts.hidden = 192;
+  facts.intermediate = 512;
+  facts.config_a.matmul_policy = facts.config_b.matmul_policy = PlanPolicy::shape_dependent;
+  facts.config_b.neighbours = 100;  // not what was in flight
+  ComparisonBuilder builder(facts, {});
+  const std::array<float, 2> row{1.0F, 0.0F};
+  const std::array<std::int64_t, 3> rows_b{1, 8, 9};
+  for (std::int64_t step = 0; step < 3; ++step) {
+    for (const Lane lane : {Lane::a, Lane::b_forced}) {
+      StepRecord record;
+      record.lane = lane;
+      record.step = step;
+      record.logits = row;
+      record.rows_in_flight = lane == Lane::a ? 1 : rows_b[static_cast<std::size_t>(step)];
+      EXPECT_TRUE(builder.accept(record));
+    }
+  }
+  const auto comparison = builder.snapshot(TraceState::complete);
+  const Finding* finding = plans_finding(*comparison);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->text.find("decoding with 1 row in flight (A) and 8 (B) at step 1 changes"),
+            std::string::npos)
+      << finding->text;
+  EXPECT_NE(finding->text.find("split-K from 8 to 4"), std::string::npos) << finding->text;
+>>>>>>> 37374d7 (Neighbour prompts without neighbours are an error; notes in the capture; documentation of the timetable)
 }
 
 }  // namespace

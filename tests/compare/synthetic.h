@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct Record {
   TokenId choice{};
   TokenId emitted{};
   std::map<std::pair<int, std::string>, Row> taps;
+  std::int64_t rows_in_flight = 0;
+  std::optional<Draw> draw = {};
 };
 
 inline Result<void> deliver(ComparisonBuilder& builder, Lane lane, std::int64_t step,
@@ -54,7 +57,10 @@ inline Result<void> deliver(ComparisonBuilder& builder, Lane lane, std::int64_t 
                                    .choice = record.choice,
                                    .emitted = record.emitted,
                                    .logits = record.logits,
-                                   .taps = taps});
+                                   .taps = taps,
+                                   .timing_ns = 0,
+                                   .rows_in_flight = record.rows_in_flight,
+                                   .draw = record.draw ? &*record.draw : nullptr});
 }
 
 // A pair of runs, greedy unless choices are set by hand.
@@ -70,10 +76,10 @@ struct Script {
   void add(const Row& row_a, const Row& row_b) {
     const TokenId choice_a = best_of(row_a);
     const TokenId choice_b = best_of(row_b);
-    a.push_back({row_a, choice_a, choice_a, {}});
-    forced.push_back({row_b, choice_b, choice_a, {}});
-    b.push_back({row_b, choice_b, choice_b, {}});
-    control.push_back({row_a, choice_a, choice_a, {}});
+    a.push_back({row_a, choice_a, choice_a, {}, 0, {}});
+    forced.push_back({row_b, choice_b, choice_a, {}, 0, {}});
+    b.push_back({row_b, choice_b, choice_b, {}, 0, {}});
+    control.push_back({row_a, choice_a, choice_a, {}, 0, {}});
   }
 
   [[nodiscard]] std::unique_ptr<ComparisonBuilder> builder() const {
