@@ -39,6 +39,20 @@ std::string lane_text(const CaptureReader& reader, const CaptureLaneInfo& info) 
       info.lane.tokenizer_sha256, info.lane.chat_template_sha256);
   text += fmt::format("tokens {}\nchoices {}\ntiming_ns {}\n", ids(*reader.tokens(lane)),
                       ids(*reader.choices(lane)), fmt::join(*reader.timing_ns(lane), " "));
+  const auto notes = reader.notes(lane);
+  if (!notes) text += "notes error: " + notes.error().message + "\n";
+  for (std::size_t step = 0; notes && step < notes->size(); ++step) {
+    const StepNote& note = (*notes)[step];
+    text += fmt::format("note {} rows {}", step, note.rows_in_flight);
+    if (note.draw) {
+      text +=
+          fmt::format(" uniform {} {} {}", note.draw->uniform, note.draw->lower, note.draw->upper);
+      for (const DrawCandidate& entry : note.draw->candidates) {
+        text += fmt::format(" {}:{}:{}", entry.id.value, entry.score, entry.noise);
+      }
+    }
+    text += "\n";
+  }
   for (std::int64_t step = 0; step < info.steps_complete; ++step) {
     text += fmt::format("logits {} {}\n", step, bits(reader.logits(lane, step)));
     for (const TapSpec& tap : reader.header().taps) {

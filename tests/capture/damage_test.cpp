@@ -48,6 +48,10 @@ std::string dump(const std::filesystem::path& path) {
   for (const CaptureLaneInfo& info : reader.lanes()) {
     const auto tokens = reader.tokens(info.lane.lane);
     for (const TokenId id : *tokens) text += std::to_string(id.value) + ",";
+    const auto notes = reader.notes(info.lane.lane);
+    for (const StepNote& note : *notes) {
+      text += std::to_string(note.rows_in_flight) + (note.draw ? "drawn," : ",");
+    }
     for (std::int64_t step = 0; step < info.steps_complete; ++step) {
       const auto row = reader.logits(info.lane.lane, step);
       text.append(reinterpret_cast<const char*>(row->data()), row->size() * sizeof(float));

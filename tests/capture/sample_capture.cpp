@@ -55,6 +55,27 @@ std::int64_t sample_timing_ns(Lane lane, std::int64_t step) {
   return 1000000 + 1000 * static_cast<std::int64_t>(lane) + step;
 }
 
+std::int64_t sample_rows(Lane lane, std::int64_t step) {
+  const bool b = lane == Lane::b || lane == Lane::b_forced;
+  return b ? 8 + step : 1;
+}
+
+std::optional<Draw> sample_draw(Lane lane, std::int64_t step) {
+  if (step % 3 == 0) return std::nullopt;
+  const double shift = lane == Lane::a || lane == Lane::control ? 0.0 : 0x1p-40;
+  Draw draw;
+  if (step % 3 == 1) {
+    draw.uniform = 0.4 + shift;
+    draw.lower = 0.25;
+    draw.upper = 0.625;
+    return draw;
+  }
+  for (std::int32_t i = 0; i < 5; ++i) {
+    draw.candidates.push_back({.id = TokenId{9 - i}, .score = -0.1 * i, .noise = shift - 0.2 * i});
+  }
+  return draw;
+}
+
 ExperimentFacts sample_facts(const SampleShape& shape) {
   ExperimentFacts facts;
   facts.vocabulary = shape.vocabulary;
@@ -91,7 +112,9 @@ ExperimentFacts sample_facts(const SampleShape& shape) {
 }
 
 CaptureHeader sample_header(const SampleShape& shape) {
-  return capture_header(sample_facts(shape), "2026-01-02T03:04:05Z", shape.lanes);
+  CaptureHeader header = capture_header(sample_facts(shape), "2026-01-02T03:04:05Z", shape.lanes);
+  for (CaptureLane& lane : header.lanes) lane.notes = NoteColumns::races;
+  return header;
 }
 
 Result<void> emit_step(TraceSink& sink, const CaptureHeader& header, Lane lane, std::int64_t step) {
@@ -104,13 +127,16 @@ Result<void> emit_step(TraceSink& sink, const CaptureHeader& header, Lane lane, 
     values.push_back(sample_row(lane, step, spec.width, static_cast<int>(i) + 1));
     taps.push_back({.layer = spec.layer, .operation = spec.operation, .values = values.back()});
   }
+  const std::optional<Draw> draw = sample_draw(lane, step);
   return sink.accept({.lane = lane,
                       .step = step,
                       .choice = sample_choice(lane, step),
                       .emitted = sample_token(lane, step),
                       .logits = row,
                       .taps = taps,
-                      .timing_ns = sample_timing_ns(lane, step)});
+                      .timing_ns = sample_timing_ns(lane, step),
+                      .rows_in_flight = sample_rows(lane, step),
+                      .draw = draw ? &*draw : nullptr});
 }
 
 Result<void> write_sample(const std::filesystem::path& path, const SampleShape& shape,

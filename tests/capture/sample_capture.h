@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ struct SampleShape {
 [[nodiscard]] TokenId sample_token(Lane lane, std::int64_t step);
 [[nodiscard]] TokenId sample_choice(Lane lane, std::int64_t step);
 [[nodiscard]] std::int64_t sample_timing_ns(Lane lane, std::int64_t step);
+[[nodiscard]] std::int64_t sample_rows(Lane lane, std::int64_t step);
+// None, a uniform number and a race by turns.
+[[nodiscard]] std::optional<Draw> sample_draw(Lane lane, std::int64_t step);
 
 [[nodiscard]] ExperimentFacts sample_facts(const SampleShape& shape);
 [[nodiscard]] CaptureHeader sample_header(const SampleShape& shape);

@@ -22,12 +22,21 @@ std::vector<std::uint64_t> bits_of(const std::vector<double>& values) {
   return bits;
 }
 
+void expect_equal(const std::optional<Draw>& a, const std::optional<Draw>& b) {
+  ASSERT_EQ(a.has_value(), b.has_value());
+  if (!a) return;
+  EXPECT_EQ(bits_of({a->uniform, a->lower, a->upper}), bits_of({b->uniform, b->lower, b->upper}));
+  EXPECT_EQ(a->candidates, b->candidates);
+}
+
 void expect_equal(const Divergence& a, const Divergence& b) {
   EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.token_a, b.token_a);
   EXPECT_EQ(a.token_b, b.token_b);
   EXPECT_EQ(a.cause, b.cause);
   EXPECT_EQ(a.reason, b.reason);
+  EXPECT_EQ(a.rows_a, b.rows_a);
+  EXPECT_EQ(a.rows_b, b.rows_b);
   EXPECT_EQ(bits_of({a.margin_a, a.margin_b, a.gap_a, a.gap_b, a.drift, a.usual_drift,
                      a.p95_pair_drift, a.drift_excess, a.tie_ulps, a.rounding_bound}),
             bits_of({b.margin_a, b.margin_b, b.gap_a, b.gap_b, b.drift, b.usual_drift,
@@ -51,6 +60,12 @@ void expect_equal_steps(const Comparison& a, const Comparison& b) {
     EXPECT_EQ(x.metrics.top_b, y.metrics.top_b);
     EXPECT_EQ(x.metrics.health, y.metrics.health);
     EXPECT_EQ(x.flips, y.flips);
+    EXPECT_EQ(x.rows_a, 1);  // as the sample says
+    EXPECT_EQ(x.rows_b, 8 + x.step);
+    EXPECT_EQ(x.rows_a, y.rows_a);
+    EXPECT_EQ(x.rows_b, y.rows_b);
+    expect_equal(x.draw_a, y.draw_a);
+    expect_equal(x.draw_b, y.draw_b);
   }
 }
 
@@ -153,6 +168,8 @@ TEST(Events, RebuildTheComparisonBitForBit) {
   ASSERT_NE(builder, nullptr);
   const ComparisonPointer expected = builder->snapshot(TraceState::complete);
   ASSERT_TRUE(expected->first_divergence);  // the sample parts at step 4
+  ASSERT_TRUE(expected->steps[4]->draw_b);
+  ASSERT_FALSE(expected->steps[5]->draw_b->candidates.empty());
   ASSERT_EQ(expected->first_divergence->step, 4);
   EventReader reader;
   EXPECT_EQ(reader.snapshot(), nullptr);
