@@ -64,6 +64,29 @@ TEST_P(CompositionTest, ChangesNothingUnderInvariant) {
   }
 }
 
+// Self-test 1, with draws from the stream that the requests share.
+TEST_P(CompositionTest, AgainstItselfIsExactlyZero) {
+  RunConfig config = config_of(PlanPolicy::shape_dependent);
+  GetParam().apply(config);
+  config.sampling.temperature = 1.0;
+  config.sampling.seed_scope = SeedScope::shared_worker;
+  const LaneInput input = input_of(config);
+  RecordingSink sink;
+  const auto done = run_lockstep({.a = input, .b = input, .steps = 8}, sink, {}, {});
+  ASSERT_TRUE(done) << done.error().message;
+  const auto a = sink.lane(Lane::a);
+  ASSERT_EQ(a.size(), 8U);
+  for (const Lane lane : {Lane::b, Lane::b_forced, Lane::control}) {
+    const auto other = sink.lane(lane);
+    EXPECT_TRUE(same_logits(other, a)) << lane_name(lane);
+    EXPECT_EQ(emitted_of(other), emitted_of(a)) << lane_name(lane);
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      EXPECT_EQ(other[i].rows_in_flight, a[i].rows_in_flight) << lane_name(lane) << " " << i;
+      EXPECT_EQ(other[i].draw->uniform, a[i].draw->uniform) << lane_name(lane) << " " << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     All, CompositionTest,
     testing::Values(Composition{"neighbours", [](RunConfig& c) { c.neighbours = 5; }},
