@@ -21,6 +21,7 @@ class LaneSource {
     if (info == nullptr) return source;
     source.m_steps = info->steps_complete;
     if (with_taps) source.m_specs = reader.header().taps;
+    source.m_with_routes = !reader.header().routes.layers.empty();
     auto tokens = reader.tokens(lane);
     if (!tokens) return tl::unexpected<Error>(tokens.error());
     auto choices = reader.choices(lane);
@@ -50,13 +51,19 @@ class LaneSource {
       m_taps.push_back(
           {.layer = spec.layer, .operation = spec.operation, .values = m_tap_rows.back()});
     }
+    if (m_with_routes) {
+      auto routes = m_reader->routes(m_lane, step);
+      if (!routes) return tl::unexpected<Error>(routes.error());
+      m_routes = std::move(*routes);
+    }
     return StepRecord{.lane = m_lane,
                       .step = step,
                       .choice = m_choices[static_cast<std::size_t>(step)],
                       .emitted = token(step),
                       .logits = m_row,
                       .taps = m_taps,
-                      .timing_ns = m_timing[static_cast<std::size_t>(step)]};
+                      .timing_ns = m_timing[static_cast<std::size_t>(step)],
+                      .routes = m_routes.row()};
   }
 
  private:
@@ -70,6 +77,8 @@ class LaneSource {
   std::vector<float> m_row;
   std::vector<std::vector<float>> m_tap_rows;
   std::vector<TensorTap> m_taps;
+  bool m_with_routes = false;
+  StoredRoutes m_routes;
 };
 
 Result<void> feed(LaneSource& source, std::int64_t step, TraceSink& sink) {
@@ -122,6 +131,7 @@ Result<ExperimentFacts> facts_of_pair(const CaptureReader& a, const CaptureReade
   facts->planned_steps = std::max(facts->planned_steps, other->planned_steps);
   facts->lanes = {Lane::a, Lane::b, Lane::b_forced};
   if (facts->taps != other->taps) facts->taps.clear();
+  if (facts->routes != other->routes) facts->routes = {};
   return facts;
 }
 

@@ -125,6 +125,7 @@ void LaneWriter::create(const Place& place, hid_t file, const CaptureHeader& hea
   hdf5::Group group = hdf5::make_group(place, file, path);
   create_columns(place, group.id(), header.taps.size());
   create_rows(place, group.id(), header, options);
+  if (!header.routes.layers.empty()) RouteWriter::create(place, group.id(), header.routes);
   hdf5::write_text(place, group.id(), "crc32c_columns", check_columns(header, options));
   hdf5::write_text(place, group.id(), "envelope", lane.envelope_json);
   hdf5::write_text_attribute(place, group.id(), "config", lane.config_json);
@@ -170,6 +171,7 @@ LaneWriter::LaneWriter(Place place, hid_t file, const CaptureHeader& header, Lan
     m_tap_tables.push_back(Table::open(m_place, group, layout::tap_path(tap.layer, tap.operation),
                                        row_shape(tap.width, options, H5T_IEEE_F32LE)));
   }
+  if (!header.routes.layers.empty()) m_routes.emplace(m_place, group, header.routes);
 }
 
 void LaneWriter::append(const StepRecord& record) {
@@ -189,6 +191,7 @@ void LaneWriter::append(const StepRecord& record) {
   m_check_values.push_back(crc32c(&cells, sizeof cells));
   m_check_values.push_back(append_logits(record));
   append_taps(record);
+  if (m_routes) m_routes->append(record.routes);
   m_cells.push_back(cells);
   ++m_steps;
 }
@@ -283,6 +286,7 @@ void LaneWriter::close() {
     if (table->has_value()) (*table)->close();
   }
   for (Table& table : m_tap_tables) table.close();
+  if (m_routes) m_routes->close();
   m_steps_complete.close(m_place, "H5Dclose", "steps_complete");
   m_group.close(m_place, "H5Gclose", m_path);
 }

@@ -10,6 +10,7 @@
 #include "analysis/capture/capture.h"
 #include "analysis/capture/capture_layout.h"
 #include "analysis/capture/hdf5_write.h"
+#include "analysis/capture/route_rows.h"
 
 namespace driftscope {
 
@@ -54,6 +55,7 @@ class LaneWriter {
   hdf5::Table m_step_table, m_tokens, m_choices, m_timing, m_crc;
   std::optional<hdf5::Table> m_logits, m_top_ids, m_top_values;
   std::vector<hdf5::Table> m_tap_tables;
+  std::optional<RouteWriter> m_routes;
   std::vector<layout::StepCells> m_cells;     // not yet written
   std::vector<std::uint32_t> m_check_values;  // not yet written, [pending, 2 + taps]
 };

@@ -147,7 +147,10 @@ Result<StepOutput> BatchEngine::run_step(Phase phase, std::int64_t rows_per_call
   if (auto done = run_queue(phase, rows_per_call, stop, keep); !done) {
     return tl::unexpected(done.error());
   }
-  return StepOutput{.logits = m_row_logits, .taps = m_row_taps, .timing_ns = now_ns() - start};
+  return StepOutput{.logits = m_row_logits,
+                    .taps = m_row_taps,
+                    .timing_ns = now_ns() - start,
+                    .routes = m_row_routes.row()};
 }
 
 Result<void> BatchEngine::run_queue(Phase phase, std::int64_t rows_per_call,
@@ -207,7 +210,8 @@ Result<void> BatchEngine::read_outputs(const RowFunction& on_row) {
       }
       const StepOutput output{.logits = values,
                               .taps = m_backend->taps(row),
-                              .timing_ns = first_of_target ? now_ns() - m_clock_ns : 0};
+                              .timing_ns = first_of_target ? now_ns() - m_clock_ns : 0,
+                              .routes = m_backend->routes(row)};
       first_of_target = false;
       const std::int64_t position = m_cache->length() - m_call[s].output_rows + i;
       if (auto done = on_row(position, output); !done) return done;
@@ -231,6 +235,7 @@ void BatchEngine::keep_row(const StepOutput& output) {
     tap.values = std::span(m_row_tap_values).subspan(offset, tap.values.size());
     offset += tap.values.size();
   }
+  m_row_routes = StoredRoutes(output.routes);
 }
 
 }  // namespace driftscope

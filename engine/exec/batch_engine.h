@@ -20,6 +20,7 @@ struct StepOutput {
   std::span<const float> logits;  // [vocabulary]
   std::span<const TensorTap> taps;
   std::int64_t timing_ns = 0;  // of the forward calls, logits included
+  RouteRow routes = {};
 };
 
 // Receives rows of the target in rising position; `row` is the position.
@@ -105,6 +106,7 @@ class BatchEngine {
   std::vector<float> m_row_logits;            // the target's row, kept
   std::vector<float> m_row_tap_values;
   std::vector<TensorTap> m_row_taps;
+  StoredRoutes m_row_routes;
 };
 
 }  // namespace driftscope

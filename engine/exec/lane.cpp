@@ -110,7 +110,8 @@ Result<void> LaneRun::deliver(TraceSink& sink, const StepOutput& output, TokenId
                           .emitted = emitted,
                           .logits = output.logits,
                           .taps = output.taps,
-                          .timing_ns = output.timing_ns};
+                          .timing_ns = output.timing_ns,
+                          .routes = output.routes};
   (m_emitted.empty() ? m_summary.prefill_ns : m_summary.decode_ns) += output.timing_ns;
   m_emitted.push_back(emitted);
   ++m_summary.steps;

@@ -55,6 +55,41 @@ struct TensorTap {
   std::span<const float> values;
 };
 
+// Where the routers of a mixture of experts stand; the same for every step. No layers: none.
+struct RouteSpec {
+  std::vector<std::int32_t> layers;  // that have a router, rising
+  std::int64_t experts = 0;          // to choose from, in each of them
+  std::int64_t chosen = 0;           // of them, per row
+  [[nodiscard]] std::size_t decisions() const { return layers.size(); }  // per row
+  // Elements of the spans of RouteRow.
+  [[nodiscard]] std::size_t ids() const { return layers.size() * static_cast<std::size_t>(chosen); }
+  friend bool operator==(const RouteSpec&, const RouteSpec&) = default;
+};
+
+// What every router chose for one row, in the order of RouteSpec::layers.
+struct RouteRow {
+  std::span<const std::int32_t> experts;  // [layers, chosen], largest weight first
+  std::span<const float> weights;         // [layers, chosen]
+  // [layers]: logit of the last chosen expert minus the largest logit of the others; NaN where all
+  // experts are chosen.
+  std::span<const float> margins;
+  [[nodiscard]] bool empty() const { return experts.empty(); }
+};
+
+// A RouteRow that holds its values.
+struct StoredRoutes {
+  StoredRoutes() = default;
+  explicit StoredRoutes(const RouteRow& row)
+      : experts(row.experts.begin(), row.experts.end()),
+        weights(row.weights.begin(), row.weights.end()),
+        margins(row.margins.begin(), row.margins.end()) {}
+  [[nodiscard]] RouteRow row() const { return {experts, weights, margins}; }
+
+  std::vector<std::int32_t> experts;
+  std::vector<float> weights;
+  std::vector<float> margins;
+};
+
 // One step of one lane. Spans are valid during accept() only.
 struct StepRecord {
   Lane lane = Lane::a;
@@ -64,6 +99,7 @@ struct StepRecord {
   std::span<const float> logits;  // [vocabulary]
   std::span<const TensorTap> taps;
   std::int64_t timing_ns = 0;
+  RouteRow routes = {};  // of the row of `logits`; empty in dense models
 };
 
 // Receives rows while a run goes on. Calls come from one thread, in the order of the run.

@@ -29,6 +29,7 @@ struct RecordedStep {
   TokenId emitted{};
   std::vector<float> logits;
   std::vector<RecordedTap> taps;
+  StoredRoutes routes = {};
 };
 
 class RecordingSink final : public TraceSink {
@@ -39,7 +40,8 @@ class RecordingSink final : public TraceSink {
                       .choice = record.choice,
                       .emitted = record.emitted,
                       .logits = {record.logits.begin(), record.logits.end()},
-                      .taps = {}};
+                      .taps = {},
+                      .routes = StoredRoutes(record.routes)};
     for (const TensorTap& tap : record.taps) {
       step.taps.push_back({.layer = tap.layer,
                            .operation = std::string(tap.operation),
