@@ -50,6 +50,7 @@ struct CaptureHeader {
   std::vector<std::string> pieces;  // bytes of each token id; empty: not kept
   std::vector<CaptureLane> lanes;
   std::vector<TapSpec> taps;  // the same for every lane
+  RouteSpec routes = {};      // the same for every lane; no layers: none kept
 };
 
 enum class KeepMode : std::uint8_t { full, topk };
@@ -106,6 +107,8 @@ class CaptureReader {
                                                              std::int64_t step) const = 0;
   [[nodiscard]] virtual Result<std::vector<float>> tap(Lane lane, const TapSpec& spec,
                                                        std::int64_t step) const = 0;
+  // What the routers chose at this step. Error (inconclusive) where header().routes has no layers.
+  [[nodiscard]] virtual Result<StoredRoutes> routes(Lane lane, std::int64_t step) const = 0;
   // The metrics of /comparison, one entry per step that was compared when the run ended; their
   // rankings are empty, metrics that the file does not know are NaN. Empty for a run that was cut
   // off.

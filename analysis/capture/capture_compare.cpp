@@ -21,6 +21,7 @@ class LaneSource {
     if (info == nullptr) return source;
     source.m_steps = info->steps_complete;
     if (with_taps) source.m_specs = reader.header().taps;
+    source.m_with_routes = !reader.header().routes.layers.empty();
     auto tokens = reader.tokens(lane);
     if (!tokens) return tl::unexpected<Error>(tokens.error());
     auto choices = reader.choices(lane);
@@ -53,6 +54,11 @@ class LaneSource {
       m_taps.push_back(
           {.layer = spec.layer, .operation = spec.operation, .values = m_tap_rows.back()});
     }
+    if (m_with_routes) {
+      auto routes = m_reader->routes(m_lane, step);
+      if (!routes) return tl::unexpected<Error>(routes.error());
+      m_routes = std::move(*routes);
+    }
     const auto i = static_cast<std::size_t>(step);
     StepRecord record{.lane = m_lane,
                       .step = step,
@@ -60,7 +66,8 @@ class LaneSource {
                       .emitted = token(step),
                       .logits = m_row,
                       .taps = m_taps,
-                      .timing_ns = m_timing[i]};
+                      .timing_ns = m_timing[i],
+                      .routes = m_routes.row()};
     if (!m_notes.empty()) {
       record.rows_in_flight = m_notes[i].rows_in_flight;
       record.draw = m_notes[i].draw ? &*m_notes[i].draw : nullptr;
@@ -80,6 +87,8 @@ class LaneSource {
   std::vector<float> m_row;
   std::vector<std::vector<float>> m_tap_rows;
   std::vector<TensorTap> m_taps;
+  bool m_with_routes = false;
+  StoredRoutes m_routes;
 };
 
 Result<void> feed(LaneSource& source, std::int64_t step, TraceSink& sink) {
@@ -132,6 +141,7 @@ Result<ExperimentFacts> facts_of_pair(const CaptureReader& a, const CaptureReade
   facts->planned_steps = std::max(facts->planned_steps, other->planned_steps);
   facts->lanes = {Lane::a, Lane::b, Lane::b_forced};
   if (facts->taps != other->taps) facts->taps.clear();
+  if (facts->routes != other->routes) facts->routes = {};
   return facts;
 }
 

@@ -8,6 +8,7 @@
 #include "analysis/capture/comparison_columns.h"
 #include "analysis/capture/json_text.h"
 #include "analysis/capture/lane_reader.h"
+#include "analysis/capture/route_rows.h"
 
 namespace driftscope {
 namespace {
@@ -76,6 +77,9 @@ class Hdf5CaptureReader final : public CaptureReader {
     return guard(m_file.place(), [&] { return require(lane).top(step); });
   }
   Result<std::vector<float>> tap(Lane lane, const TapSpec& spec, std::int64_t step) const override;
+  Result<StoredRoutes> routes(Lane lane, std::int64_t step) const override {
+    return guard(m_file.place(), [&] { return require(lane).routes(step); });
+  }
   Result<std::vector<StepMetrics>> stored_metrics() const override {
     return guard(m_file.place(), [&] {
       // Columns of a capture that was not closed count for nothing.
@@ -160,7 +164,13 @@ void Hdf5CaptureReader::read_lanes() {
     m_lanes.push_back(std::make_unique<LaneReader>(m_file, lane, m_header.vocabulary));
     m_infos.push_back(m_lanes.back()->info());
     m_header.lanes.push_back(m_infos.back().lane);
-    if (m_lanes.size() == 1) m_header.taps = m_lanes.front()->taps();
+    if (m_lanes.size() == 1) {
+      m_header.taps = m_lanes.front()->taps();
+      m_header.routes = m_lanes.front()->route_spec();
+    }
+    if (m_lanes.back()->route_spec() != m_header.routes) {
+      throw_rule(m_file.place(), layout::lane_path(lane), "has other routes than the first lane");
+    }
     if (m_lanes.back()->taps() != m_header.taps) {
       throw_rule(m_file.place(), layout::lane_path(lane), "has other taps than the first lane");
     }
@@ -235,19 +245,20 @@ Result<std::string> Hdf5CaptureReader::describe() const {
     for (const TapSpec& tap : m_header.taps) {
       taps.push_back({{"layer", tap.layer}, {"operation", tap.operation}, {"width", tap.width}});
     }
-    const Json document{{"format", layout::kFormatName},
-                        {"format_version", m_format_version},
-                        {"created", json_text::from_bytes(m_header.created)},
-                        {"state", trace_state_name(m_state)},
-                        {"file_bytes", m_file.size()},
-                        {"vocabulary", m_header.vocabulary},
-                        {"pieces", !m_header.pieces.empty()},
-                        {"prompt_tokens_a", m_header.prompt_a.size()},
-                        {"prompt_tokens_b", m_header.prompt_b.size()},
-                        {"prompt_text", json_text::from_bytes(m_header.prompt_text)},
-                        {"envelope", json_text::embedded(m_header.envelope_json)},
-                        {"taps", std::move(taps)},
-                        {"lanes", std::move(lanes)}};
+    Json document{{"format", layout::kFormatName},
+                  {"format_version", m_format_version},
+                  {"created", json_text::from_bytes(m_header.created)},
+                  {"state", trace_state_name(m_state)},
+                  {"file_bytes", m_file.size()},
+                  {"vocabulary", m_header.vocabulary},
+                  {"pieces", !m_header.pieces.empty()},
+                  {"prompt_tokens_a", m_header.prompt_a.size()},
+                  {"prompt_tokens_b", m_header.prompt_b.size()},
+                  {"prompt_text", json_text::from_bytes(m_header.prompt_text)},
+                  {"envelope", json_text::embedded(m_header.envelope_json)},
+                  {"taps", std::move(taps)},
+                  {"lanes", std::move(lanes)}};
+    if (!m_header.routes.layers.empty()) document["routes"] = route_spec_to_json(m_header.routes);
     return json_text::dump(document);
   });
 }

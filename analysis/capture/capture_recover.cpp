@@ -46,6 +46,13 @@ Result<bool> copy_step(const CaptureReader& damaged, const CaptureLaneInfo& info
     values.push_back(std::move(*tap));
     taps.push_back({.layer = spec.layer, .operation = spec.operation, .values = values.back()});
   }
+  StoredRoutes routes;
+  if (!damaged.header().routes.layers.empty()) {
+    auto read = damaged.routes(info.lane.lane, record.step);
+    if (!read) return false;
+    routes = std::move(*read);
+  }
+  record.routes = routes.row();
   record.logits = *row;
   record.taps = taps;
   if (auto accepted = writer.accept(record); !accepted) {

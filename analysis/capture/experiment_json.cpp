@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/capture/json_fields.h"
+#include "analysis/capture/route_rows.h"
 #include "engine/config/knob.h"
 
 namespace driftscope {
@@ -71,28 +72,30 @@ bool is_b_side(Lane lane) { return lane == Lane::b || lane == Lane::b_forced; }
 Json experiment_to_json(const ExperimentFacts& facts) {
   Json lanes = Json::array();
   for (const Lane lane : facts.lanes) lanes.push_back(lane_name(lane));
-  return Json{{"command", json_text::from_bytes(facts.command)},
-              {"vocabulary", facts.vocabulary},
-              {"planned_steps", facts.planned_steps},
-              {"lanes", std::move(lanes)},
-              {"prompt_a", json_text::from_tokens(facts.prompt_a)},
-              {"prompt_b", json_text::from_tokens(facts.prompt_b)},
-              {"prompt_text", json_text::from_bytes(facts.prompt_text)},
-              {"model_a", json_text::from_bytes(facts.model_a)},
-              {"model_b", json_text::from_bytes(facts.model_b)},
-              {"model_sha256_a", json_text::from_bytes(facts.model_sha256_a)},
-              {"model_sha256_b", json_text::from_bytes(facts.model_sha256_b)},
-              {"weight_difference", json_text::from_bytes(facts.weight_difference)},
-              {"layers", facts.layers},
-              {"hidden", facts.hidden},
-              {"intermediate", facts.intermediate},
-              {"stored_dtype", dtype_name(facts.stored_dtype)},
-              {"taps", taps_to_json(facts.taps)},
-              {"config_a", config_to_json(facts.config_a)},
-              {"config_b", config_to_json(facts.config_b)},
-              // As text: what is compared later is then the same text.
-              {"envelope_a", json_text::from_bytes(facts.envelope_a)},
-              {"envelope_b", json_text::from_bytes(facts.envelope_b)}};
+  Json json{{"command", json_text::from_bytes(facts.command)},
+            {"vocabulary", facts.vocabulary},
+            {"planned_steps", facts.planned_steps},
+            {"lanes", std::move(lanes)},
+            {"prompt_a", json_text::from_tokens(facts.prompt_a)},
+            {"prompt_b", json_text::from_tokens(facts.prompt_b)},
+            {"prompt_text", json_text::from_bytes(facts.prompt_text)},
+            {"model_a", json_text::from_bytes(facts.model_a)},
+            {"model_b", json_text::from_bytes(facts.model_b)},
+            {"model_sha256_a", json_text::from_bytes(facts.model_sha256_a)},
+            {"model_sha256_b", json_text::from_bytes(facts.model_sha256_b)},
+            {"weight_difference", json_text::from_bytes(facts.weight_difference)},
+            {"layers", facts.layers},
+            {"hidden", facts.hidden},
+            {"intermediate", facts.intermediate},
+            {"stored_dtype", dtype_name(facts.stored_dtype)},
+            {"taps", taps_to_json(facts.taps)},
+            {"config_a", config_to_json(facts.config_a)},
+            {"config_b", config_to_json(facts.config_b)},
+            // As text: what is compared later is then the same text.
+            {"envelope_a", json_text::from_bytes(facts.envelope_a)},
+            {"envelope_b", json_text::from_bytes(facts.envelope_b)}};
+  if (!facts.routes.layers.empty()) json["routes"] = route_spec_to_json(facts.routes);
+  return json;
 }
 
 Result<ExperimentFacts> experiment_from_json(const Json& json, std::string_view where) {
@@ -118,6 +121,7 @@ Result<ExperimentFacts> experiment_from_json(const Json& json, std::string_view 
   sizes.integer("intermediate", facts.intermediate);
   sizes.name("stored_dtype", facts.stored_dtype, dtype_from_name);
   fields.take("taps", facts.taps, taps_from_json);
+  fields.take("routes", facts.routes, route_spec_from_json);
   fields.bytes("envelope_a", facts.envelope_a);
   fields.bytes("envelope_b", facts.envelope_b);
   for (const JsonFields* taken : {&fields, &sizes}) {
@@ -143,7 +147,9 @@ CaptureHeader capture_header(const ExperimentFacts& facts, std::string_view crea
                              const std::vector<Lane>& lanes) {
   Json envelope = experiment_to_json(facts);
   // These stand in the lanes' groups and in /prompt.
-  for (const char* key : {"envelope_a", "envelope_b", "prompt_text", "taps"}) envelope.erase(key);
+  for (const char* key : {"envelope_a", "envelope_b", "prompt_text", "taps", "routes"}) {
+    envelope.erase(key);
+  }
   CaptureHeader header{.created = std::string(created),
                        .envelope_json = json_text::dump(envelope),
                        .prompt_a = facts.prompt_a,
@@ -152,7 +158,8 @@ CaptureHeader capture_header(const ExperimentFacts& facts, std::string_view crea
                        .vocabulary = facts.vocabulary,
                        .pieces = {},
                        .lanes = {},
-                       .taps = facts.taps};
+                       .taps = facts.taps,
+                       .routes = facts.routes};
   if (facts.piece) {
     for (std::int64_t id = 0; id < facts.vocabulary; ++id) {
       header.pieces.push_back(facts.piece(TokenId{static_cast<std::int32_t>(id)}));
@@ -194,6 +201,7 @@ Result<ExperimentFacts> experiment_of(const CaptureReader& reader) {
   facts.prompt_b = header.prompt_b;
   facts.prompt_text = header.prompt_text;
   facts.taps = header.taps;
+  facts.routes = header.routes;
   facts.lanes.clear();
   for (const CaptureLaneInfo& info : reader.lanes()) {
     const CaptureLane& lane = info.lane;

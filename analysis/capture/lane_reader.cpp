@@ -52,6 +52,7 @@ LaneReader::LaneReader(const hdf5::SafeFile& file, Lane lane, std::int64_t vocab
   read_columns();
   m_notes = NotesReader::open(file, m_path);
   if (m_notes) m_info.lane.notes = m_notes->columns();
+  if (file.exists(m_path + "/routes")) m_routes.emplace(file, m_path + "/routes");
   m_info.steps_complete = std::min(m_claimed_steps, rows_present());
   check_account();
 }
@@ -132,6 +133,7 @@ std::int64_t LaneReader::rows_present() const {
     least = std::min(least, open_rows(name, column_rule(type)).count());
   }
   if (m_notes) least = std::min(least, m_notes->count());
+  if (m_routes) least = std::min(least, m_routes->count());
   if (m_info.full_rows) {
     const Rows& logits = rows(m_logits, "logits", row_rule(H5T_IEEE_F32LE, m_vocabulary));
     return std::min(least, logits.count());
@@ -260,6 +262,18 @@ std::vector<float> LaneReader::tap(std::size_t index, std::int64_t step) const {
   return row;
 }
 
+StoredRoutes LaneReader::routes(std::int64_t step) const {
+  check_step(step);
+  if (!m_routes) {
+    throw hdf5::Hdf5Failure{
+        Error{.kind = ErrorKind::inconclusive,
+              .message = fmt::format("{}: lane {} has no routes; its model has no experts",
+                                     m_file.place().file, lane_name(m_info.lane.lane)),
+              .detail = {}}};
+  }
+  return m_routes->read(step);
+}
+
 std::int64_t LaneReader::verify() const {
   if (m_claimed_steps > m_info.steps_complete) {
     throw_rule(m_file.place(), m_path,
@@ -275,7 +289,8 @@ std::int64_t LaneReader::verify() const {
       static_cast<void>(top(step));
     }
     for (std::size_t i = 0; i < m_taps.size(); ++i) static_cast<void>(tap(i, step));
-    checked_rows += 1 + static_cast<std::int64_t>(m_taps.size());
+    if (m_routes) static_cast<void>(routes(step));
+    checked_rows += 1 + static_cast<std::int64_t>(m_taps.size()) + (m_routes ? 1 : 0);
   }
   return checked_rows;
 }

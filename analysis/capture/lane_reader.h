@@ -12,6 +12,7 @@
 #include "analysis/capture/capture.h"
 #include "analysis/capture/capture_layout.h"
 #include "analysis/capture/hdf5_read.h"
+#include "analysis/capture/route_rows.h"
 #include "analysis/capture/step_notes.h"
 
 namespace driftscope {
@@ -31,6 +32,8 @@ class LaneReader {
   [[nodiscard]] std::vector<float> logits(std::int64_t step) const;
   [[nodiscard]] std::vector<RankedToken> top(std::int64_t step) const;
   [[nodiscard]] std::vector<float> tap(std::size_t index, std::int64_t step) const;
+  [[nodiscard]] RouteSpec route_spec() const { return m_routes ? m_routes->spec() : RouteSpec{}; }
+  [[nodiscard]] StoredRoutes routes(std::int64_t step) const;
   // Checks all rows; returns how many.
   [[nodiscard]] std::int64_t verify() const;
   [[nodiscard]] std::int64_t storage_bytes() const;  // of the rows of logits
@@ -57,6 +60,7 @@ class LaneReader {
   std::int64_t m_finished_steps = 0;  // what the attribute of that name says
   std::vector<TapSpec> m_taps;
   std::optional<NotesReader> m_notes;
+  std::optional<RouteReader> m_routes;
   mutable std::optional<std::vector<layout::StepCells>> m_cells;
   mutable std::optional<hdf5::Rows> m_crc, m_logits, m_top_ids, m_top_values;
   mutable std::map<std::size_t, hdf5::Rows> m_tap_rows;

@@ -126,6 +126,7 @@ void LaneWriter::create(const Place& place, hid_t file, const CaptureHeader& hea
   create_columns(place, group.id(), header.taps.size());
   create_rows(place, group.id(), header, options);
   NotesWriter::create(place, group.id(), lane.notes);
+  if (!header.routes.layers.empty()) RouteWriter::create(place, group.id(), header.routes);
   hdf5::write_text(place, group.id(), "crc32c_columns", check_columns(header, options));
   hdf5::write_text(place, group.id(), "envelope", lane.envelope_json);
   hdf5::write_text_attribute(place, group.id(), "config", lane.config_json);
@@ -172,6 +173,7 @@ LaneWriter::LaneWriter(Place place, hid_t file, const CaptureHeader& header,
                                        row_shape(tap.width, options, H5T_IEEE_F32LE)));
   }
   m_notes = NotesWriter(m_place, group, lane.notes);
+  if (!header.routes.layers.empty()) m_routes.emplace(m_place, group, header.routes);
 }
 
 void LaneWriter::append(const StepRecord& record) {
@@ -192,6 +194,7 @@ void LaneWriter::append(const StepRecord& record) {
   m_check_values.push_back(append_logits(record));
   append_taps(record);
   m_notes.append(record);
+  if (m_routes) m_routes->append(record.routes);
   m_cells.push_back(cells);
   ++m_steps;
 }
@@ -288,6 +291,7 @@ void LaneWriter::close() {
   }
   for (Table& table : m_tap_tables) table.close();
   m_notes.close();
+  if (m_routes) m_routes->close();
   m_steps_complete.close(m_place, "H5Dclose", "steps_complete");
   m_group.close(m_place, "H5Gclose", m_path);
 }

@@ -10,6 +10,7 @@
 #include "analysis/capture/capture.h"
 #include "analysis/capture/capture_layout.h"
 #include "analysis/capture/hdf5_write.h"
+#include "analysis/capture/route_rows.h"
 #include "analysis/capture/step_notes.h"
 
 namespace driftscope {
@@ -56,6 +57,7 @@ class LaneWriter {
   std::optional<hdf5::Table> m_logits, m_top_ids, m_top_values;
   std::vector<hdf5::Table> m_tap_tables;
   NotesWriter m_notes;
+  std::optional<RouteWriter> m_routes;
   std::vector<layout::StepCells> m_cells;     // not yet written
   std::vector<std::uint32_t> m_check_values;  // not yet written, [pending, 2 + taps]
 };

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "analysis/capture/experiment_json.h"
+#include "analysis/compare/route_tracker.h"
 
 namespace driftscope {
 namespace {
@@ -80,6 +81,9 @@ class StoredComparison {
     comparison->state = m_reader.state();
     comparison->policy = m_policy;
     if (auto added = add_steps(*comparison); !added) return tl::unexpected<Error>(added.error());
+    if (auto added = add_routes(*comparison, facts->routes); !added) {
+      return tl::unexpected<Error>(added.error());
+    }
     add_lanes(*comparison, *facts);
     if (facts->piece) {
       for (const auto& [id, unused] : m_seen) {
@@ -142,6 +146,28 @@ class StoredComparison {
       note(*step);
       comparison.steps.push_back(std::move(step));
     }
+    return {};
+  }
+
+  // Routes are kept whole, whatever is kept of the logits.
+  Result<void> add_routes(Comparison& comparison, const RouteSpec& spec) {
+    if (spec.layers.empty()) return {};
+    RouteTracker tracker(spec);
+    for (const auto& [lane, columns] : {std::pair{Lane::a, &m_a}, std::pair{Lane::b, &m_b},
+                                        std::pair{Lane::b_forced, &m_forced}}) {
+      for (std::size_t i = 0; i < columns->tokens.size(); ++i) {
+        const auto step = static_cast<std::int64_t>(i);
+        auto routes = m_reader.routes(lane, step);
+        if (!routes) return tl::unexpected<Error>(routes.error());
+        StepRecord record;
+        record.lane = lane;
+        record.step = step;
+        record.emitted = columns->tokens[i];
+        record.routes = routes->row();
+        if (auto tracked = tracker.accept(record); !tracked) return tracked;
+      }
+    }
+    comparison.routes = tracker.result();
     return {};
   }
 

@@ -298,8 +298,10 @@ Explanation explain_drift(const Divergence& d, const RunContext& context) {
   const double gap_ulps = gap == d.margin_a ? d.tie_ulps : d.tie_ulps * (gap / d.margin_a);
   const std::string drift = fmt::format("{}, {}", describe_excess(d), describe_bound(d, context));
   if (in_excess(d, context)) {
-    return {FlipCause::excess_drift, fmt::format("excess drift: {}; margin {}; {}", drift,
-                                                 figure(gap), describe_company(d, context))};
+    const std::string route = describe_route_flip(context.comparison, d.step);
+    return {FlipCause::excess_drift,
+            fmt::format("excess drift: {}; margin {}; {}{}", drift, figure(gap),
+                        describe_company(d, context), route.empty() ? "" : "; " + route)};
   }
   const std::string near = describe_nearness(d, gap, gap_ulps, context);
   if (!near.empty()) return {FlipCause::near_tie, fmt::format("near-tie: {}; {}", near, drift)};

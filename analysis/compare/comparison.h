@@ -110,6 +110,26 @@ struct TapDrift {
   std::vector<double> max_ulp;
 };
 
+// A router chose other experts in B than in A for the row of one step.
+struct RouteFlip {
+  std::int64_t step = 0;
+  std::int32_t layer = 0;
+  std::vector<std::int32_t> only_a;  // chosen by A and not by B, rising
+  std::vector<std::int32_t> only_b;  // as many
+  // Router logit of the last chosen expert minus the largest of the others, each side's own.
+  double margin_a = 0.0;
+  double margin_b = 0.0;
+};
+
+// Mixtures of experts: which experts the rows of the steps went to.
+struct RouteComparison {
+  RouteSpec spec;                     // no layers: dense, or the sides' routers cannot be compared
+  std::int64_t decisions = 0;         // one per step and layer: a against b_forced
+  std::vector<RouteFlip> flips;       // by step, then layer
+  std::int64_t decisions_free = 0;    // a against b, as long as both were fed the same tokens
+  std::vector<RouteFlip> flips_free;  // by step, then layer
+};
+
 struct LaneView {
   Lane lane = Lane::a;
   TraceState state = TraceState::partial;
@@ -161,6 +181,7 @@ struct Comparison {
   std::int64_t tokens_equal = 0;               // leading equal tokens of the free lanes
   std::vector<RunStatistic> statistics;        // one per metric
   std::vector<TapDrift> taps;
+  RouteComparison routes;
   std::vector<FieldDifference> envelope_difference;
   std::vector<Finding> findings;
   std::vector<TierCheck> tiers;

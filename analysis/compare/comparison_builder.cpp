@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "analysis/compare/route_tracker.h"
 #include "analysis/compare/row_pairing.h"
 
 namespace driftscope {
@@ -81,6 +82,7 @@ struct ComparisonBuilder::State {
   ControlCheck control;
   std::vector<std::shared_ptr<const StepComparison>> steps;
   std::vector<TapDrift> taps;
+  RouteTracker routes;
   std::map<TokenId, std::string> pieces;
   std::int64_t generation = 0;
 
@@ -88,7 +90,8 @@ struct ComparisonBuilder::State {
       : facts(std::move(known)),
         policy(thresholds),
         coarsest(coarsest_dtype(facts.config_a, facts.config_b)),
-        control(control_retention(facts.lanes)) {
+        control(control_retention(facts.lanes)),
+        routes(facts.routes) {
     for (const TapSpec& spec : facts.taps) taps.emplace_back().spec = spec;
   }
 
@@ -210,6 +213,7 @@ ComparisonBuilder::~ComparisonBuilder() = default;
 
 Result<void> ComparisonBuilder::accept(const StepRecord& record) {
   if (auto checked = m_state->check(record); !checked) return checked;
+  if (auto tracked = m_state->routes.accept(record); !tracked) return tracked;
   switch (record.lane) {
     case Lane::a:
       m_state->accept_a(record);
@@ -267,6 +271,14 @@ std::vector<StepTapValues> ComparisonBuilder::tap_values(std::int64_t index) con
   return values;
 }
 
+std::vector<RouteFlip> ComparisonBuilder::route_flips(std::int64_t index) const {
+  std::vector<RouteFlip> flips;
+  for (const RouteFlip& flip : m_state->routes.result().flips) {
+    if (flip.step == index) flips.push_back(flip);
+  }
+  return flips;
+}
+
 ComparisonPointer ComparisonBuilder::snapshot(TraceState state) const {
   auto comparison = std::make_shared<Comparison>();
   comparison->generation = ++m_state->generation;
@@ -274,6 +286,7 @@ ComparisonPointer ComparisonBuilder::snapshot(TraceState state) const {
   comparison->policy = m_state->policy;
   comparison->steps = m_state->steps;
   comparison->taps = m_state->taps;
+  comparison->routes = m_state->routes.result();
   for (const auto& [lane, progress] : m_state->lanes) {
     if (progress.started) comparison->lanes.push_back(progress.view);
   }

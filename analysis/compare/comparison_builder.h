@@ -34,6 +34,7 @@ struct ExperimentFacts {
   std::int64_t intermediate = 0;
   Dtype stored_dtype = Dtype::f32;
   std::vector<TapSpec> taps;
+  RouteSpec routes;                           // of both sides; no layers where they differ
   std::function<std::string(TokenId)> piece;  // may be empty
   // Lanes whose rows will come. Empty: unknown; a control lane is then compared with A's rows only
   // if it keeps within a few steps of A, and by a checksum of their bits beyond that.
@@ -68,6 +69,8 @@ class ComparisonBuilder : public TraceSink {
   [[nodiscard]] std::shared_ptr<const StepComparison> step(std::int64_t index) const;
   // The taps of a compared step, in the order of the facts; empty without taps.
   [[nodiscard]] std::vector<StepTapValues> tap_values(std::int64_t index) const;
+  // The routes of a compared step that flipped, by layer.
+  [[nodiscard]] std::vector<RouteFlip> route_flips(std::int64_t index) const;
   // Rows kept because the row of another lane at the same step has not come yet.
   [[nodiscard]] std::size_t rows_waiting() const;
   // A snapshot with statistics, causes, findings, tiers and verdict over what is there.
@@ -79,9 +82,10 @@ class ComparisonBuilder : public TraceSink {
 };
 
 // Statistics, causes, findings, tiers and verdict from what `comparison` already holds: state,
-// policy, steps, lanes, taps, control and pieces. The fields that repeat the facts (prompts, names,
-// knobs, command …) are filled as well. Steps get their drift_excess as updated copies: those given
-// are never written to. Used by the builder and by readers that got the steps another way (events).
+// policy, steps, lanes, taps, routes, control and pieces. The fields that repeat the facts
+// (prompts, names, knobs, command …) are filled as well. Steps get their drift_excess as updated
+// copies: those given are never written to. Used by the builder and by readers that got the steps
+// another way (events).
 void conclude(Comparison& comparison, const ExperimentFacts& facts);
 
 }  // namespace driftscope

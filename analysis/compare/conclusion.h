@@ -33,6 +33,10 @@ struct RunContext {
 // "1 step", "5 steps"
 [[nodiscard]] std::string counted(std::int64_t count, std::string_view thing);
 
+// "the router chose expert 3 instead of expert 5 in layer 7 at step 12, router margin …", of the
+// first layer that flipped at this step; empty: none did.
+[[nodiscard]] std::string describe_route_flip(const Comparison& comparison, std::int64_t step);
+
 // True where a lane came to an end of its own: an end token, a stop string, the end of the context.
 [[nodiscard]] bool ended_by_itself(const LaneView& lane);
 // Free lanes: leading equal tokens, and the first step where they part.

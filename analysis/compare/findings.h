@@ -24,6 +24,9 @@ void find_flip_count(const RunContext& context, std::vector<Finding>& findings);
 void find_drift_without_flip(const RunContext& context, std::vector<Finding>& findings);
 void find_largest_drift(const RunContext& context, std::vector<Finding>& findings);
 void find_first_tap_drift(const RunContext& context, std::vector<Finding>& findings);
+void find_route_flips(const RunContext& context, std::vector<Finding>& findings);
+void find_free_route_flips(const RunContext& context, std::vector<Finding>& findings);
+void find_flip_after_route(const RunContext& context, std::vector<Finding>& findings);
 void find_tap_jump(const RunContext& context, std::vector<Finding>& findings);
 
 }  // namespace driftscope

@@ -41,6 +41,7 @@ struct Side {
   std::int64_t hidden;
   std::int64_t intermediate;
   std::int64_t positions;
+  bool mixture;  // of experts
 };
 
 // Longest chain of additions under a plan: inside a lane, over the lanes, over the chunks.
@@ -99,6 +100,11 @@ double all_reduce_error(const Side& side) {
   const auto ranks = static_cast<double>(side.config.tensor_parallel);
   return ranks > 1.0 ? std::sqrt(ranks) * unit_roundoff(side.config.reduce_dtype) : 0.0;
 }
+// Weights of the chosen experts carry the router's rounding. Routes that flip are another
+// computation; no bound covers them.
+double router_error(const Side& side) {
+  return side.mixture ? unit_roundoff(side.config.router_dtype) : 0.0;
+}
 double logits_error(const Side& side) { return unit_roundoff(side.config.logits_dtype); }
 
 // cos and sin of position * frequency: the angle carries the rounding of its dtype times its size.
@@ -147,6 +153,7 @@ constexpr std::array kSources{
     Source{"quantised activations", "quantisation", 7, 0, quantised_activation_error},
     Source{"all-reduce over ranks", "tensor_parallel, all_reduce, reduce_dtype", 2, 0,
            all_reduce_error},
+    Source{"rounding of the router", "router_dtype", 1, 0, router_error},
     Source{"rounding of logits", "logits_dtype", 0, 1, logits_error},
 };
 
@@ -233,8 +240,9 @@ RoundingBound rounding_bound(const ExperimentFacts& facts, std::int64_t position
                 same_weight_values(facts.config_a, facts.config_b, facts.stored_dtype);
   if (!bound.known || !bits_may_differ(facts.config_a, facts.config_b)) return bound;
   const std::int64_t longest = std::max<std::int64_t>(positions, 1);
-  const Side a{facts.config_a, facts.hidden, facts.intermediate, longest};
-  const Side b{facts.config_b, facts.hidden, facts.intermediate, longest};
+  const bool mixture = !facts.routes.layers.empty();
+  const Side a{facts.config_a, facts.hidden, facts.intermediate, longest, mixture};
+  const Side b{facts.config_b, facts.hidden, facts.intermediate, longest, mixture};
   const double growth = squared_growth(facts.layers);
   double squares = 0.0;
   const bool logits_only = only_logits_rounding_differs(facts.config_a, facts.config_b);

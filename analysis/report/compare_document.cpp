@@ -176,6 +176,7 @@ Json document_of(const Comparison& comparison) {
               {"prompt_text", json_text::from_bytes(comparison.prompt_text)},
               {"lanes", lanes_to_json(comparison)},
               {"taps", taps_to_json(comparison)},
+              {"routes", routes_to_json(comparison.routes)},
               {"command", json_text::from_bytes(comparison.command)}};
 }
 

@@ -121,6 +121,28 @@ Json lane_to_json(const LaneView& lane) {
               {"tokens", json_text::from_tokens(lane.tokens)}};
 }
 
+Json route_flip_to_json(const RouteFlip& flip) {
+  return Json{{"step", flip.step},     {"layer", flip.layer},       {"only_a", flip.only_a},
+              {"only_b", flip.only_b}, {"margin_a", flip.margin_a}, {"margin_b", flip.margin_b}};
+}
+
+Json route_flips_to_json(const std::vector<RouteFlip>& flips) {
+  Json json = Json::array();
+  for (const RouteFlip& flip : flips) json.push_back(route_flip_to_json(flip));
+  return json;
+}
+
+Json routes_to_json(const RouteComparison& routes) {
+  if (routes.spec.layers.empty()) return nullptr;
+  return Json{{"layers", routes.spec.layers},
+              {"experts", routes.spec.experts},
+              {"chosen", routes.spec.chosen},
+              {"decisions", routes.decisions},
+              {"flips", route_flips_to_json(routes.flips)},
+              {"decisions_free", routes.decisions_free},
+              {"flips_free", route_flips_to_json(routes.flips_free)}};
+}
+
 Json pieces_to_json(const std::vector<TokenPiece>& pieces) {
   Json json = Json::object();
   for (const TokenPiece& piece : pieces) {

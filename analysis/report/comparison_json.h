@@ -24,6 +24,9 @@ namespace driftscope {
 [[nodiscard]] nlohmann::ordered_json control_to_json(const ControlResult& control);
 [[nodiscard]] nlohmann::ordered_json policy_to_json(const ComparePolicy& policy);
 [[nodiscard]] nlohmann::ordered_json lane_to_json(const LaneView& lane);
+[[nodiscard]] nlohmann::ordered_json route_flips_to_json(const std::vector<RouteFlip>& flips);
+// Null for dense models.
+[[nodiscard]] nlohmann::ordered_json routes_to_json(const RouteComparison& routes);
 // {"12": "text", …} or {"12": {"bytes": "c3"}, …}.
 [[nodiscard]] nlohmann::ordered_json pieces_to_json(const std::vector<TokenPiece>& pieces);
 [[nodiscard]] nlohmann::ordered_json text_of_token(const Comparison& comparison,

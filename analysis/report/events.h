@@ -10,11 +10,14 @@
 //                                      only where a random number decided
 //    "health":{"nan_a":1,…}            only where a row holds NaN or infinities
 //    "taps":[[max_abs,rms,relative_rms,max_ulp],…]   in the order of "taps" of "started"
+//    "route_flips":[{"layer":7,"only_a":[5],"only_b":[3],"margin_a":0.5,"margin_b":0.25},…]
+//                                      only where a router chose other experts in B
 //    "pieces":{"5":" the","7":{"bytes":"c3"}}}       of the ids in this line
 //   {"event":"finding","id":…,"severity":…,"text":…,"evidence":{…}}
 //   {"event":"done","state":"complete","capture":"PATH","exit_code":0,"verdict":…,
 //    "first_divergence":{…}|null,"first_flip":…,"control":{…}|null,
-//    "lanes":[{"lane":"a","state":…,"stop":…,"tokens":[…]},…],"pieces":{…}}
+//    "lanes":[{"lane":"a","state":…,"stop":…,"tokens":[…]},…],"pieces":{…},
+//    "routes":{"decisions":…,"flips":[…],…}}   as in the comparison; mixtures of experts only
 //   {"event":"error","exit_code":4,"message":…,"detail":…}
 // Numbers read back to the same bits; "NaN", "Infinity" and "-Infinity" are strings. A step may
 // come again, whole, when the free lane's token of it has become known. Schema: event.schema.json.
@@ -42,7 +45,8 @@ inline constexpr std::int64_t kEventVersion = 1;
 // empty.
 [[nodiscard]] std::string step_event(const StepComparison& step,
                                      const std::vector<StepTapValues>& tap_values,
-                                     const std::function<std::string(TokenId)>& piece);
+                                     const std::function<std::string(TokenId)>& piece,
+                                     const std::vector<RouteFlip>& route_flips = {});
 [[nodiscard]] std::string finding_event(const Finding& finding);
 [[nodiscard]] std::string done_event(const Comparison& comparison, std::string_view capture_path,
                                      int exit_code);

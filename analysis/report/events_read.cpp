@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -147,6 +148,49 @@ std::optional<std::vector<StepTapValues>> taps_from_json(const Json& json) {
   return taps;
 }
 
+std::optional<std::vector<std::int32_t>> experts_from_json(const Json& json) {
+  if (!json.is_array()) return std::nullopt;
+  std::vector<std::int32_t> experts;
+  for (const Json& entry : json) {
+    const auto id = JsonFields::to_token(entry);  // any number that an int32 holds
+    if (!id || id->value < 0) return std::nullopt;
+    experts.push_back(id->value);
+  }
+  return experts;
+}
+
+std::optional<std::vector<RouteFlip>> route_flips_from_json(const Json& json) {
+  if (!json.is_array()) return std::nullopt;
+  std::vector<RouteFlip> flips;
+  for (const Json& entry : json) {
+    RouteFlip flip;
+    std::int64_t layer = 0;
+    JsonFields fields(entry, "route_flips");
+    fields.integer("step", flip.step);
+    fields.integer("layer", layer);
+    fields.take("only_a", flip.only_a, experts_from_json);
+    fields.take("only_b", flip.only_b, experts_from_json);
+    fields.number("margin_a", flip.margin_a);
+    fields.number("margin_b", flip.margin_b);
+    if (layer < 0 || layer > std::numeric_limits<std::int32_t>::max()) fields.refuse("layer");
+    if (!fields.problem().empty()) return std::nullopt;
+    flip.layer = static_cast<std::int32_t>(layer);
+    flips.push_back(std::move(flip));
+  }
+  return flips;
+}
+
+std::optional<RouteComparison> routes_from_json(const Json& json) {
+  RouteComparison routes;
+  JsonFields fields(json, "routes");
+  fields.integer("decisions", routes.decisions);
+  fields.take("flips", routes.flips, route_flips_from_json);
+  fields.integer("decisions_free", routes.decisions_free);
+  fields.take("flips_free", routes.flips_free, route_flips_from_json);
+  if (!fields.problem().empty()) return std::nullopt;
+  return routes;
+}
+
 using Pieces = std::map<TokenId, std::string>;
 
 std::optional<Pieces> pieces_from_json(const Json& json) {
@@ -219,6 +263,7 @@ struct EventReader::State {
   Result<Event> progress(const Json& json) const;
   Result<Event> error(const Json& json) const;
   void put_step(std::shared_ptr<const StepComparison> step, const std::vector<StepTapValues>& taps);
+  void add_routes(std::vector<RouteFlip> flips);
   [[nodiscard]] std::vector<LaneView> lanes_so_far() const;
 };
 
@@ -238,12 +283,14 @@ Result<EventReader::Event> EventReader::State::started(const Json& json) {
   if (!read) return tl::unexpected<Error>(read.error());
   facts = std::move(*read);
   for (const TapSpec& spec : facts->taps) comparison.taps.emplace_back().spec = spec;
+  comparison.routes.spec = facts->routes;
   return Event{};
 }
 
 Result<EventReader::Event> EventReader::State::step(const Json& json) {
   auto entry = std::make_shared<StepComparison>();
   std::vector<StepTapValues> taps;
+  std::vector<RouteFlip> route_flips;
   Pieces seen;
   JsonFields fields(json, where());
   fields.integer("step", entry->step);
@@ -265,6 +312,7 @@ Result<EventReader::Event> EventReader::State::step(const Json& json) {
   fields.take("draw_b", entry->draw_b, draw_from_json);
   fields.take("health", entry->metrics.health, health_from_json);
   fields.take("taps", taps, taps_from_json);
+  fields.take("route_flips", route_flips, route_flips_from_json);
   fields.take("pieces", seen, pieces_from_json);
   const auto next = static_cast<std::int64_t>(comparison.steps.size());
   if (entry->step < 0 || entry->step > next) fields.refuse("step");
@@ -272,8 +320,16 @@ Result<EventReader::Event> EventReader::State::step(const Json& json) {
   if (facts && taps.size() != facts->taps.size()) fields.refuse("taps");
   if (auto taken = fields.result(); !taken) return tl::unexpected<Error>(taken.error());
   pieces.merge(seen);
+  if (entry->step == next) add_routes(std::move(route_flips));
   put_step(std::move(entry), taps);
   return Event{};
+}
+
+void EventReader::State::add_routes(std::vector<RouteFlip> flips) {
+  RouteComparison& routes = comparison.routes;
+  routes.decisions += static_cast<std::int64_t>(routes.spec.decisions());
+  routes.flips.insert(routes.flips.end(), std::make_move_iterator(flips.begin()),
+                      std::make_move_iterator(flips.end()));
 }
 
 // A step that came before is replaced: its free token may have become known.
@@ -302,6 +358,7 @@ void EventReader::State::put_step(std::shared_ptr<const StepComparison> step,
 Result<EventReader::Event> EventReader::State::finished(const Json& json) {
   Done result;
   std::int64_t code = 0;
+  RouteComparison routes = comparison.routes;
   Pieces seen;
   JsonFields fields(json, where());
   fields.name("state", comparison.state, state_from_name);
@@ -309,11 +366,14 @@ Result<EventReader::Event> EventReader::State::finished(const Json& json) {
   fields.integer("exit_code", code);
   fields.take("lanes", comparison.lanes, lanes_from_json);
   fields.take("control", comparison.control, control_from_json);
+  fields.take("routes", routes, routes_from_json);
   fields.take("pieces", seen, pieces_from_json);
   if (code < 0 || code > 255) fields.refuse("exit_code");
   if (auto taken = fields.result(); !taken) return tl::unexpected<Error>(taken.error());
   result.exit_code = static_cast<int>(code);
   pieces.merge(seen);
+  routes.spec = comparison.routes.spec;
+  comparison.routes = std::move(routes);
   done = true;
   for (const LaneView& lane : comparison.lanes) {
     if (lane.lane != Lane::b) continue;

@@ -75,7 +75,8 @@ std::string progress_event(std::string_view phase, std::int64_t done, std::int64
 }
 
 std::string step_event(const StepComparison& step, const std::vector<StepTapValues>& tap_values,
-                       const std::function<std::string(TokenId)>& piece) {
+                       const std::function<std::string(TokenId)>& piece,
+                       const std::vector<RouteFlip>& route_flips) {
   Json json{{"event", "step"},
             {"step", step.step},
             {"token_a", step.token_a.value},
@@ -93,6 +94,7 @@ std::string step_event(const StepComparison& step, const std::vector<StepTapValu
   if (step.draw_b) json["draw_b"] = draw_to_json(step.draw_b);
   if (step.metrics.health != RowHealth{}) json["health"] = health_to_json(step.metrics.health);
   if (!tap_values.empty()) json["taps"] = taps_to_json(tap_values);
+  if (!route_flips.empty()) json["route_flips"] = route_flips_to_json(route_flips);
   if (piece) json["pieces"] = to_json(pieces_of_step(step, piece));
   return json_text::dump(json);
 }
@@ -106,19 +108,20 @@ std::string finding_event(const Finding& finding) {
 std::string done_event(const Comparison& comparison, std::string_view capture_path, int exit_code) {
   Json lanes = Json::array();
   for (const LaneView& lane : comparison.lanes) lanes.push_back(lane_to_json(lane));
-  return json_text::dump(
-      Json{{"event", "done"},
-           {"state", trace_state_name(comparison.state)},
-           {"capture", json_text::from_bytes(capture_path)},
-           {"exit_code", exit_code},
-           {"verdict", name_of(comparison.verdict)},
-           {"verdict_text", json_text::from_bytes(comparison.verdict_text)},
-           {"tokens_equal", comparison.tokens_equal},
-           {"first_divergence", divergence_to_json(comparison, comparison.first_divergence)},
-           {"first_flip", divergence_to_json(comparison, comparison.first_flip)},
-           {"control", control_to_json(comparison.control)},
-           {"lanes", std::move(lanes)},
-           {"pieces", to_json(pieces_of_lanes(comparison))}});
+  Json json{{"event", "done"},
+            {"state", trace_state_name(comparison.state)},
+            {"capture", json_text::from_bytes(capture_path)},
+            {"exit_code", exit_code},
+            {"verdict", name_of(comparison.verdict)},
+            {"verdict_text", json_text::from_bytes(comparison.verdict_text)},
+            {"tokens_equal", comparison.tokens_equal},
+            {"first_divergence", divergence_to_json(comparison, comparison.first_divergence)},
+            {"first_flip", divergence_to_json(comparison, comparison.first_flip)},
+            {"control", control_to_json(comparison.control)},
+            {"lanes", std::move(lanes)},
+            {"pieces", to_json(pieces_of_lanes(comparison))}};
+  if (!comparison.routes.spec.layers.empty()) json["routes"] = routes_to_json(comparison.routes);
+  return json_text::dump(json);
 }
 
 std::string error_event(const Error& error) {

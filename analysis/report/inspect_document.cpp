@@ -19,6 +19,25 @@ Json text_of(const CaptureReader& reader, TokenId id) {
   return json_text::from_bytes(pieces[index]);
 }
 
+// One entry per layer with a router: experts and weights, largest weight first.
+Result<Json> routes_of_lane(const CaptureReader& reader, Lane lane, std::int64_t step) {
+  const auto routes = reader.routes(lane, step);
+  if (!routes) return tl::unexpected<Error>(routes.error());
+  const RouteSpec& spec = reader.header().routes;
+  const auto chosen = static_cast<std::size_t>(spec.chosen);
+  Json json = Json::array();
+  for (std::size_t i = 0; i < spec.decisions(); ++i) {
+    const auto first = static_cast<std::ptrdiff_t>(i * chosen);
+    const auto end = first + static_cast<std::ptrdiff_t>(chosen);
+    const auto& [experts, weights, margins] = *routes;
+    json.push_back({{"layer", spec.layers[i]},
+                    {"experts", std::vector(experts.begin() + first, experts.begin() + end)},
+                    {"weights", std::vector(weights.begin() + first, weights.begin() + end)},
+                    {"margin", double{margins[i]}}});
+  }
+  return json;
+}
+
 // One lane at one step: token, choice, time and the best logits with their texts.
 Result<Json> step_of_lane(const CaptureReader& reader, Lane lane, std::int64_t step) {
   const auto tokens = reader.tokens(lane);
@@ -32,13 +51,19 @@ Result<Json> step_of_lane(const CaptureReader& reader, Lane lane, std::int64_t s
   const auto i = static_cast<std::size_t>(step);
   Json texts = Json::array();
   for (const RankedToken& entry : *best) texts.push_back(text_of(reader, entry.token));
-  return Json{{"lane", lane_name(lane)},
-              {"token", (*tokens)[i].value},
-              {"text", text_of(reader, (*tokens)[i])},
-              {"choice", (*choices)[i].value},
-              {"timing_ns", (*timing)[i]},
-              {"top", ranking_to_json(*best)},
-              {"top_texts", std::move(texts)}};
+  Json json{{"lane", lane_name(lane)},
+            {"token", (*tokens)[i].value},
+            {"text", text_of(reader, (*tokens)[i])},
+            {"choice", (*choices)[i].value},
+            {"timing_ns", (*timing)[i]},
+            {"top", ranking_to_json(*best)},
+            {"top_texts", std::move(texts)}};
+  if (!reader.header().routes.layers.empty()) {
+    auto routes = routes_of_lane(reader, lane, step);
+    if (!routes) return routes;
+    json["routes"] = std::move(*routes);
+  }
+  return json;
 }
 
 Result<Json> step_to_json(const CaptureReader& reader, std::int64_t step) {

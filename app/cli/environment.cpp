@@ -128,6 +128,14 @@ std::string model_report(const LoadedModel& model) {
           ? fmt::format("{}, {} ids", model.tokenizer->kind(), model.tokenizer->vocabulary_size())
           : "none: prompts as --prompt-ids",
       model.chat_template_sha256.empty() ? "none" : "sha256 " + model.chat_template_sha256);
+  if (d.moe.experts > 0) {
+    out += fmt::format("  experts        {} of width {} in {} layers, {} chosen per token{}{}\n",
+                       d.moe.experts, d.moe.intermediate, route_spec(d).decisions(), d.moe.chosen,
+                       d.moe.renormalise ? ", weights renormalised" : "",
+                       d.moe.shared_intermediate > 0
+                           ? fmt::format(", a shared expert of width {}", d.moe.shared_intermediate)
+                           : "");
+  }
   for (const CheckpointFile& file : model.files) {
     out += fmt::format("  {:<14} {} bytes, sha256 {}\n", file.path.filename().string(), file.bytes,
                        file.sha256);

@@ -152,6 +152,8 @@ ExperimentFacts make_facts(const Side& a, const Side& b, const ExperimentOptions
   facts.intermediate = description.intermediate;
   facts.stored_dtype = description.stored_dtype;
   facts.taps = tap_specs(description, options.taps);
+  facts.routes = route_spec(description);
+  if (facts.routes != route_spec(b.model.checkpoint->description())) facts.routes = {};
   if (a.model.tokenizer) {
     facts.piece = [tokenizer = a.model.tokenizer](TokenId id) { return tokenizer->piece(id); };
   }

@@ -43,11 +43,30 @@ std::string overview(const InspectOptions& options, const CaptureReader& reader)
     out += fmt::format("  prompt of B    {} ids, other than A's\n", header.prompt_b.size());
   }
   out += fmt::format("  taps           {}\n", header.taps.size());
+  if (!header.routes.layers.empty()) {
+    out += fmt::format("  routes         {} layers, {} of {} experts per token\n",
+                       header.routes.decisions(), header.routes.chosen, header.routes.experts);
+  }
   for (const CaptureLaneInfo& lane : reader.lanes()) {
     out += fmt::format("  lane {:<9} {} of {} steps, {}{}, {}\n", lane_name(lane.lane.lane),
                        lane.steps_complete, lane.lane.steps, trace_state_name(lane.state),
                        lane.stop.empty() ? "" : fmt::format(" (ended: {})", lane.stop),
                        lane.full_rows ? "full logits rows" : "top-K only");
+  }
+  return out;
+}
+
+// "  layer 7: experts 3 (0.61), 5 (0.39), margin 0.0004"
+std::string routes_text(const RouteSpec& spec, const RouteRow& routes) {
+  std::string out;
+  const auto chosen = static_cast<std::size_t>(spec.chosen);
+  for (std::size_t i = 0; i < spec.decisions(); ++i) {
+    out += fmt::format("  layer {:>3}: experts", spec.layers[i]);
+    for (std::size_t j = i * chosen; j < (i + 1) * chosen; ++j) {
+      out += fmt::format("{} {} ({:.4g})", j == i * chosen ? "" : ",", routes.experts[j],
+                         routes.weights[j]);
+    }
+    out += fmt::format(", margin {:.4g}\n", routes.margins[i]);
   }
   return out;
 }
@@ -64,6 +83,10 @@ Result<std::string> step_text(const CaptureReader& reader, std::int64_t step) {
       out += fmt::format("  {:>3} {:>8} {:>14}{}\n", rank + 1, entry.token.value, entry.logit,
                          piece_text(reader.header(), entry.token));
     }
+    if (reader.header().routes.layers.empty()) continue;
+    auto routes = reader.routes(lane.lane.lane, step);
+    if (!routes) return tl::unexpected(routes.error());
+    out += routes_text(reader.header().routes, routes->row());
   }
   if (out.empty()) {
     return fail(

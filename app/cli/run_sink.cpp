@@ -37,7 +37,8 @@ Result<void> RunSink::emit_new_steps() {
   if (m_events == nullptr) return {};
   for (; m_emitted < m_builder.compared_steps(); ++m_emitted) {
     const auto step = m_builder.step(m_emitted);
-    if (auto sent = emit(step_event(*step, m_builder.tap_values(m_emitted), m_facts.piece));
+    if (auto sent = emit(step_event(*step, m_builder.tap_values(m_emitted), m_facts.piece,
+                                    m_builder.route_flips(m_emitted)));
         !sent) {
       return sent;
     }

@@ -81,6 +81,12 @@ class Backend {
   // Taps of one output row of the last forward(), in the order of tap_specs(); empty where its
   // sequence asked for none. Valid until the next call.
   [[nodiscard]] virtual std::span<const TensorTap> taps(std::int64_t output_row) = 0;
+  // What the routers chose for one output row of the last forward(); empty in dense models. Valid
+  // until the next call.
+  [[nodiscard]] virtual RouteRow routes(std::int64_t output_row) {
+    static_cast<void>(output_row);
+    return {};
+  }
 
   // Distinct (phase, operation, shape, plan) that ran so far, as text, in order of first use.
   [[nodiscard]] virtual std::vector<std::string> plans() const = 0;

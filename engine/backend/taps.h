@@ -30,6 +30,9 @@ enum class Operation : std::uint8_t {
   ffn_gate,
   ffn_up,
   ffn_swiglu,
+  moe_logits,
+  moe_out,
+  moe_shared,
   ffn_out,
   l_out,
   result_norm,
@@ -42,14 +45,18 @@ struct OperationSpec {
   Operation operation = Operation::embd;
   std::string_view name;  // llama.cpp's name for it, so that other tools' dumps line up
   OperationPlace place = OperationPlace::in_layer;
-  bool at_layers = false;     // recorded at TapLevel::layers already
-  bool qk_norm_only = false;  // exists in models with a norm on q and k only
+  bool at_layers = false;  // recorded at TapLevel::layers already
+  // Which layers have it.
+  bool (*exists)(const ModelDescription&, std::int64_t layer) = nullptr;
   std::int64_t (*width)(const ModelDescription&) = nullptr;
   std::string_view help;
 };
 // In the order of Operation and of execution.
 [[nodiscard]] std::span<const OperationSpec> tap_operations();
 [[nodiscard]] std::string_view name_of(Operation operation);
+
+// The routers of this model.
+[[nodiscard]] RouteSpec route_spec(const ModelDescription& model);
 
 // Taps that a run of this model emits at this level, in the order of emission.
 [[nodiscard]] std::vector<TapSpec> tap_specs(const ModelDescription& model, TapLevel level);

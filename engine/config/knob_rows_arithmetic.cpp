@@ -41,8 +41,9 @@ void add_precision(std::vector<KnobSpec>& knobs) {
       {"f32", "f16", "bf16"}));
   knobs.push_back(choice<DRIFTSCOPE_FIELD(router_dtype)>(
       {"router_dtype", g, "Router dtype",
-       "Type of the router's logits and softmax in a mixture of experts."},
-      {.effect = KnobEffect::changes_bits, .base = {}, .host = {"f32"}}, {"f32", "f16", "bf16"}));
+       "Type of the router's logits and softmax in a mixture of experts, whatever the activation "
+       "dtype is. Changes nothing in dense models."},
+      {}, {"f32", "f16", "bf16"}));
 }
 
 void add_quantisation(std::vector<KnobSpec>& knobs) {

@@ -237,7 +237,8 @@ Result<void> BatchEngine::read_entry(const CallEntry& entry, std::int64_t first_
                               .taps = m_backend->taps(first_row + i),
                               .timing_ns = i == 0 ? now_ns() - m_clock_ns : 0,
                               .rows_in_flight = m_call.rows,
-                              .draw = draw};
+                              .draw = draw,
+                              .routes = m_backend->routes(first_row + i)};
       const std::int64_t position = request.cache->length() - entry.output_rows + i;
       if (auto done = on_row(position, output); !done) return done;
     } else if (accepting) {

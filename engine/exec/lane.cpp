@@ -114,7 +114,8 @@ Result<void> LaneRun::deliver(TraceSink& sink, const StepOutput& output, const C
                           .taps = output.taps,
                           .timing_ns = output.timing_ns,
                           .rows_in_flight = output.rows_in_flight,
-                          .draw = choice.draw};
+                          .draw = choice.draw,
+                          .routes = output.routes};
   (m_emitted.empty() ? m_summary.prefill_ns : m_summary.decode_ns) += output.timing_ns;
   m_emitted.push_back(emitted);
   ++m_summary.steps;

@@ -95,5 +95,7 @@ using ProgressFunction = std::function<void(const RunProgress&)>;
 
 // Taps that a run of this model emits at this level, in the order of emission.
 [[nodiscard]] std::vector<TapSpec> tap_specs(const ModelDescription& model, TapLevel level);
+// The routers of this model, as in StepRecord::routes.
+[[nodiscard]] RouteSpec route_spec(const ModelDescription& model);
 
 }  // namespace driftscope

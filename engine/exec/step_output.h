@@ -20,6 +20,7 @@ struct StepOutput {
   // Its number in the stream of random numbers that the requests in flight share: every output row
   // of a call takes the next one, in the order of the rows, padding excepted.
   std::uint64_t draw = 0;
+  RouteRow routes = {};  // empty in dense models
 };
 
 // Owns what a StepOutput points to.
@@ -37,7 +38,8 @@ class KeptRow {
   std::vector<float> m_logits;
   std::vector<float> m_tap_values;
   std::vector<TensorTap> m_taps;  // their spans point into m_tap_values
-  StepOutput m_rest;              // without spans
+  StoredRoutes m_routes;
+  StepOutput m_rest;  // without spans
 };
 
 }  // namespace driftscope

@@ -59,6 +59,7 @@ class SafetensorsCheckpoint final : public ModelCheckpoint {
  private:
   Result<void> bind_tensors();
   Result<void> bind_layer(std::int64_t index);
+  Result<void> bind_experts(std::int64_t index);
   Result<TensorView> take(const std::string& suffix, std::array<Dimension, 2> shape);
   Result<void> check_shape(const std::string& name, const StoredTensor& tensor,
                            std::array<Dimension, 2> shape) const;
@@ -126,6 +127,12 @@ Result<void> SafetensorsCheckpoint::bind_tensors() {
                             "the checkpoint",
                             config_name(), m_description.layers, m_shards.tensors.size()));
   }
+  if (static_cast<std::uint64_t>(m_description.moe.experts) > m_shards.tensors.size()) {
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: {} experts cannot be, the weights have {} tensors; fix the "
+                            "checkpoint",
+                            config_name(), m_description.moe.experts, m_shards.tensors.size()));
+  }
   m_prefix = m_shards.tensors.contains("model.embed_tokens.weight") ||
                      !m_shards.tensors.contains("embed_tokens.weight")
                  ? "model."
@@ -153,10 +160,26 @@ Result<void> SafetensorsCheckpoint::bind_tensors() {
 Result<void> SafetensorsCheckpoint::bind_layer(std::int64_t index) {
   LayerTensors& layer = m_layers[static_cast<std::size_t>(index)];
   for (const LayerTensorRow& row : layer_tensor_table()) {
-    if (!is_present(row.presence, m_description)) continue;
+    if (!is_present(row.presence, m_description, index)) continue;
     auto tensor = take(fmt::format("{}layers.{}.{}", m_prefix, index, row.suffix), row.shape);
     if (!tensor) return tl::unexpected(std::move(tensor.error()));
     layer.*row.member = std::move(*tensor);
+  }
+  return m_description.moe.in_layer(index) ? bind_experts(index) : Result<void>{};
+}
+
+Result<void> SafetensorsCheckpoint::bind_experts(std::int64_t index) {
+  LayerTensors& layer = m_layers[static_cast<std::size_t>(index)];
+  layer.experts.resize(static_cast<std::size_t>(m_description.moe.experts));
+  for (std::size_t expert = 0; expert < layer.experts.size(); ++expert) {
+    for (const ExpertTensorRow& row : expert_tensor_table()) {
+      if (!is_present(row.presence, m_description, index)) continue;
+      auto tensor =
+          take(fmt::format("{}layers.{}.{}{}{}", m_prefix, index, row.prefix, expert, row.suffix),
+               row.shape);
+      if (!tensor) return tl::unexpected(std::move(tensor.error()));
+      layer.experts[expert].*row.member = std::move(*tensor);
+    }
   }
   return {};
 }
@@ -269,14 +292,26 @@ std::size_t TensorView::bytes() const {
   return static_cast<std::size_t>(elements()) * dtype_size(dtype);
 }
 
+bool ExpertDescription::in_layer(std::int64_t layer) const {
+  return experts > 0 && (layer + 1) % step == 0 &&
+         !std::binary_search(dense_layers.begin(), dense_layers.end(), layer);
+}
+
 std::int64_t ModelDescription::parameters() const {
-  std::int64_t layer = 0;
-  for (const LayerTensorRow& row : layer_tensor_table()) {
-    if (!is_present(row.presence, *this)) continue;
-    layer += dimension_size(row.shape[0], *this) * dimension_size(row.shape[1], *this);
+  const auto elements = [this](std::array<Dimension, 2> shape) {
+    return dimension_size(shape[0], *this) * dimension_size(shape[1], *this);
+  };
+  std::int64_t total = vocabulary * hidden * (tied_embeddings ? 1 : 2) + hidden;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    for (const LayerTensorRow& row : layer_tensor_table()) {
+      if (is_present(row.presence, *this, layer)) total += elements(row.shape);
+    }
+    if (!moe.in_layer(layer)) continue;
+    for (const ExpertTensorRow& row : expert_tensor_table()) {
+      if (is_present(row.presence, *this, layer)) total += moe.experts * elements(row.shape);
+    }
   }
-  const std::int64_t embeddings = vocabulary * hidden * (tied_embeddings ? 1 : 2);
-  return embeddings + hidden + layers * layer;
+  return total;
 }
 
 Result<std::shared_ptr<const ModelCheckpoint>> ModelCheckpoint::open(const fs::path& path) {

@@ -35,10 +35,27 @@ struct RopeScaling {
   std::int64_t original_max_positions = 8192;
 };
 
+// The mixture of experts that takes the place of the feed-forward part in some layers.
+struct ExpertDescription {
+  // How the tensors are called: "block_sparse_moe.experts.N.w1" or "mlp.experts.N.gate_proj".
+  enum class Names : std::uint8_t { block_sparse_moe, mlp };
+  std::int64_t experts = 0;              // 0: every layer is dense
+  std::int64_t chosen = 0;               // per token, 1 ... experts
+  std::int64_t intermediate = 0;         // width of an expert
+  std::int64_t shared_intermediate = 0;  // of the shared expert; 0: there is none
+  // The weights of the chosen experts are divided by their sum.
+  bool renormalise = false;
+  Names names = Names::mlp;
+  // Layer l has experts if l + 1 is a multiple of `step` and l is not listed.
+  std::int64_t step = 1;
+  std::vector<std::int64_t> dense_layers;  // rising
+  [[nodiscard]] bool in_layer(std::int64_t layer) const;
+};
+
 // What config.json says, checked for consistency. Both spellings (rope_theta / rope_parameters,
 // torch_dtype / dtype) are read.
 struct ModelDescription {
-  std::string model_type;  // "llama", "mistral", "qwen2", "qwen3"
+  std::string model_type;  // a row of architectures(): "llama", "qwen3_moe", …
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
   std::int64_t heads = 0;
@@ -56,12 +73,18 @@ struct ModelDescription {
   bool output_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;  // RMSNorm per head on q and k before RoPE (Qwen3)
+  ExpertDescription moe;
   Dtype stored_dtype = Dtype::f32;
   std::optional<TokenId> bos;
   std::vector<TokenId> eos;  // generation_config.json's if there, else config.json's
   [[nodiscard]] std::int64_t parameters() const;
   // Inverse RoPE frequencies, [head_dim / 2], f64, with scaling applied (portable functions).
   [[nodiscard]] std::vector<double> inverse_frequencies() const;
+};
+
+struct ExpertTensors {
+  TensorView gate, up;  // [expert intermediate, hidden]
+  TensorView down;      // [hidden, expert intermediate]
 };
 
 struct LayerTensors {
@@ -72,10 +95,16 @@ struct LayerTensors {
   TensorView o;               // [hidden, heads * head_dim]
   TensorView o_bias;
   TensorView ffn_norm;  // [hidden]
-  TensorView gate, up;  // [intermediate, hidden]
+  TensorView gate, up;  // [intermediate, hidden]; these and down are absent in layers with experts
   TensorView gate_bias, up_bias;
   TensorView down;  // [hidden, intermediate]
   TensorView down_bias;
+  // Layers with experts only.
+  TensorView router;                   // [experts, hidden]
+  std::vector<ExpertTensors> experts;  // [experts]
+  TensorView shared_gate, shared_up;   // [shared intermediate, hidden]
+  TensorView shared_down;              // [hidden, shared intermediate]
+  TensorView shared_weight;            // [1, hidden]: its sigmoid scales the shared expert
 };
 
 struct CheckpointFile {

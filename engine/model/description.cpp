@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "engine/model/config_fields.h"
+#include "engine/model/expert_description.h"
 #include "engine/model/rope_description.h"
 #include "kernels/base/display_text.h"
 
@@ -15,10 +16,11 @@ namespace driftscope {
 namespace {
 
 using Bias = Architecture::AttentionBias;
+using Names = ExpertDescription::Names;
 using Window = Architecture::Window;
 
 // Defaults: the configuration classes of the reference implementation (transformers 4.57).
-constexpr std::array<Architecture, 4> kArchitectures{{
+constexpr std::array<Architecture, 7> kArchitectures{{
     {.model_type = "llama",
      .attention_bias = Bias::as_configured,
      .mlp_bias = true,
@@ -55,6 +57,48 @@ constexpr std::array<Architecture, 4> kArchitectures{{
      .default_head_dim = 128,
      .default_max_positions = 32768,
      .default_window = 4096},
+    {.model_type = "mixtral",
+     .attention_bias = Bias::none,
+     .mlp_bias = false,
+     .qk_norm = false,
+     .window = Window::when_given,
+     .default_kv_heads = 8,
+     .default_head_dim = 0,
+     .default_max_positions = 131072,
+     .default_window = 0,
+     .mixture = {.experts_key = "num_local_experts",
+                 .names = Names::block_sparse_moe,
+                 .default_experts = 8,
+                 .default_chosen = 2}},
+    {.model_type = "qwen2_moe",
+     .attention_bias = Bias::qkv_by_default,
+     .mlp_bias = false,
+     .qk_norm = false,
+     .window = Window::when_switched,
+     .default_kv_heads = 16,
+     .default_head_dim = 0,
+     .default_max_positions = 32768,
+     .default_window = 4096,
+     .mixture = {.experts_key = "num_experts",
+                 .default_experts = 60,
+                 .default_chosen = 4,
+                 .own_keys = true,
+                 .default_intermediate = 1408,
+                 .default_shared = 5632}},
+    {.model_type = "qwen3_moe",
+     .attention_bias = Bias::as_configured,
+     .mlp_bias = false,
+     .qk_norm = true,
+     .window = Window::when_switched,
+     .default_kv_heads = 4,
+     .default_head_dim = 0,
+     .default_max_positions = 32768,
+     .default_window = 4096,
+     .mixture = {.experts_key = "num_experts",
+                 .default_experts = 128,
+                 .default_chosen = 8,
+                 .own_keys = true,
+                 .default_intermediate = 768}},
 }};
 
 constexpr double kDefaultEpsilon = 1e-6;
@@ -143,6 +187,9 @@ void read_biases(ConfigFields& fields, const Architecture& architecture,
       break;
     case Bias::qkv:
       description.qkv_bias = true;
+      break;
+    case Bias::qkv_by_default:
+      description.qkv_bias = fields.flag("qkv_bias", true);
       break;
     case Bias::as_configured:
       description.qkv_bias = fields.flag("attention_bias", false);
@@ -292,6 +339,7 @@ Result<ModelDescription> describe_model(const ConfigSource& source) {
   refuse_unsupported(fields);
   read_shape(fields, *architecture, description);
   read_biases(fields, *architecture, description);
+  read_experts(fields, *architecture, description);
   read_window(fields, *architecture, description);
   read_rope(fields, description);
   read_dtype(fields, description);

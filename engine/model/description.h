@@ -17,9 +17,10 @@ namespace driftscope {
 struct Architecture {
   // Where the biases of the attention projections come from.
   enum class AttentionBias : std::uint8_t {
-    none,           // never
-    qkv,            // always on q, k and v, never on o
-    as_configured,  // attention_bias, on q, k, v and o alike
+    none,            // never
+    qkv,             // always on q, k and v, never on o
+    qkv_by_default,  // on q, k and v unless qkv_bias is false
+    as_configured,   // attention_bias, on q, k, v and o alike
   };
   // When attention is limited to `sliding_window` tokens.
   enum class Window : std::uint8_t {
@@ -36,6 +37,20 @@ struct Architecture {
   std::int64_t default_head_dim;  // 0: hidden_size / heads
   std::int64_t default_max_positions;
   std::int64_t default_window;
+  // Mixture of experts; `experts_key` empty: dense.
+  struct Mixture {
+    std::string_view experts_key = {};  // of the number of experts
+    ExpertDescription::Names names = ExpertDescription::Names::mlp;
+    std::int64_t default_experts = 0;
+    std::int64_t default_chosen = 0;
+    // False: experts are as wide as intermediate_size, their weights are always renormalised, and
+    // every layer has them. True: moe_intermediate_size, norm_topk_prob, decoder_sparse_step and
+    // mlp_only_layers say it.
+    bool own_keys = false;
+    std::int64_t default_intermediate = 0;  // of moe_intermediate_size
+    std::int64_t default_shared = 0;  // of shared_expert_intermediate_size; 0: no shared expert
+  };
+  Mixture mixture = {};
 };
 
 [[nodiscard]] std::span<const Architecture> architectures();

@@ -5,10 +5,11 @@ namespace driftscope {
 namespace {
 
 using D = Dimension;
+using E = ExpertTensors;
 using L = LayerTensors;
 using P = TensorPresence;
 
-constexpr std::array<LayerTensorRow, 18> kLayerTensors{{
+constexpr std::array<LayerTensorRow, 24> kLayerTensors{{
     {"input_layernorm.weight", &L::attention_norm, {D::hidden, D::one}, P::always},
     {"self_attn.q_proj.weight", &L::q, {D::query, D::hidden}, P::always},
     {"self_attn.k_proj.weight", &L::k, {D::key_value, D::hidden}, P::always},
@@ -21,19 +22,50 @@ constexpr std::array<LayerTensorRow, 18> kLayerTensors{{
     {"self_attn.o_proj.weight", &L::o, {D::hidden, D::query}, P::always},
     {"self_attn.o_proj.bias", &L::o_bias, {D::hidden, D::one}, P::output_bias},
     {"post_attention_layernorm.weight", &L::ffn_norm, {D::hidden, D::one}, P::always},
-    {"mlp.gate_proj.weight", &L::gate, {D::intermediate, D::hidden}, P::always},
-    {"mlp.up_proj.weight", &L::up, {D::intermediate, D::hidden}, P::always},
-    {"mlp.gate_proj.bias", &L::gate_bias, {D::intermediate, D::one}, P::mlp_bias},
-    {"mlp.up_proj.bias", &L::up_bias, {D::intermediate, D::one}, P::mlp_bias},
-    {"mlp.down_proj.weight", &L::down, {D::hidden, D::intermediate}, P::always},
-    {"mlp.down_proj.bias", &L::down_bias, {D::hidden, D::one}, P::mlp_bias},
+    {"mlp.gate_proj.weight", &L::gate, {D::intermediate, D::hidden}, P::dense},
+    {"mlp.up_proj.weight", &L::up, {D::intermediate, D::hidden}, P::dense},
+    {"mlp.gate_proj.bias", &L::gate_bias, {D::intermediate, D::one}, P::dense_bias},
+    {"mlp.up_proj.bias", &L::up_bias, {D::intermediate, D::one}, P::dense_bias},
+    {"mlp.down_proj.weight", &L::down, {D::hidden, D::intermediate}, P::dense},
+    {"mlp.down_proj.bias", &L::down_bias, {D::hidden, D::one}, P::dense_bias},
+    {"block_sparse_moe.gate.weight", &L::router, {D::experts, D::hidden}, P::sparse_block},
+    {"mlp.gate.weight", &L::router, {D::experts, D::hidden}, P::sparse_mlp},
+    {"mlp.shared_expert.gate_proj.weight",
+     &L::shared_gate,
+     {D::shared_intermediate, D::hidden},
+     P::shared_expert},
+    {"mlp.shared_expert.up_proj.weight",
+     &L::shared_up,
+     {D::shared_intermediate, D::hidden},
+     P::shared_expert},
+    {"mlp.shared_expert.down_proj.weight",
+     &L::shared_down,
+     {D::hidden, D::shared_intermediate},
+     P::shared_expert},
+    {"mlp.shared_expert_gate.weight", &L::shared_weight, {D::single, D::hidden}, P::shared_expert},
+}};
+
+constexpr std::string_view kBlock = "block_sparse_moe.experts.";
+constexpr std::string_view kMlp = "mlp.experts.";
+
+constexpr std::array<ExpertTensorRow, 6> kExpertTensors{{
+    {kBlock, ".w1.weight", &E::gate, {D::expert_intermediate, D::hidden}, P::sparse_block},
+    {kBlock, ".w3.weight", &E::up, {D::expert_intermediate, D::hidden}, P::sparse_block},
+    {kBlock, ".w2.weight", &E::down, {D::hidden, D::expert_intermediate}, P::sparse_block},
+    {kMlp, ".gate_proj.weight", &E::gate, {D::expert_intermediate, D::hidden}, P::sparse_mlp},
+    {kMlp, ".up_proj.weight", &E::up, {D::expert_intermediate, D::hidden}, P::sparse_mlp},
+    {kMlp, ".down_proj.weight", &E::down, {D::hidden, D::expert_intermediate}, P::sparse_mlp},
 }};
 
 }  // namespace
 
 std::span<const LayerTensorRow> layer_tensor_table() { return kLayerTensors; }
 
-bool is_present(TensorPresence presence, const ModelDescription& description) {
+std::span<const ExpertTensorRow> expert_tensor_table() { return kExpertTensors; }
+
+bool is_present(TensorPresence presence, const ModelDescription& description, std::int64_t layer) {
+  const ExpertDescription& moe = description.moe;
+  const bool sparse = moe.in_layer(layer);
   switch (presence) {
     case TensorPresence::always:
       return true;
@@ -41,10 +73,18 @@ bool is_present(TensorPresence presence, const ModelDescription& description) {
       return description.qkv_bias;
     case TensorPresence::output_bias:
       return description.output_bias;
-    case TensorPresence::mlp_bias:
-      return description.mlp_bias;
     case TensorPresence::qk_norm:
       return description.qk_norm;
+    case TensorPresence::dense:
+      return !sparse;
+    case TensorPresence::dense_bias:
+      return !sparse && description.mlp_bias;
+    case TensorPresence::sparse_block:
+      return sparse && moe.names == ExpertDescription::Names::block_sparse_moe;
+    case TensorPresence::sparse_mlp:
+      return sparse && moe.names == ExpertDescription::Names::mlp;
+    case TensorPresence::shared_expert:
+      return sparse && moe.shared_intermediate > 0;
   }
   return false;
 }
@@ -65,6 +105,14 @@ std::int64_t dimension_size(Dimension dimension, const ModelDescription& descrip
       return description.intermediate;
     case Dimension::vocabulary:
       return description.vocabulary;
+    case Dimension::experts:
+      return description.moe.experts;
+    case Dimension::expert_intermediate:
+      return description.moe.intermediate;
+    case Dimension::shared_intermediate:
+      return description.moe.shared_intermediate;
+    case Dimension::single:
+      return 1;
   }
   return 0;
 }
@@ -85,6 +133,14 @@ std::string_view dimension_keys(Dimension dimension) {
       return "intermediate_size";
     case Dimension::vocabulary:
       return "vocab_size";
+    case Dimension::experts:
+      return "the number of experts";
+    case Dimension::expert_intermediate:
+      return "the experts' intermediate size";
+    case Dimension::shared_intermediate:
+      return "shared_expert_intermediate_size";
+    case Dimension::single:
+      return "";
   }
   return "";
 }

@@ -79,6 +79,14 @@ void add(WeightDifference& result, const TensorView& a, const TensorView& b) {
   if (found.different > 0) result.different.push_back(std::move(found));
 }
 
+void add_experts(WeightDifference& result, const LayerTensors& a, const LayerTensors& b) {
+  for (std::size_t i = 0; i < std::min(a.experts.size(), b.experts.size()); ++i) {
+    add(result, a.experts[i].gate, b.experts[i].gate);
+    add(result, a.experts[i].up, b.experts[i].up);
+    add(result, a.experts[i].down, b.experts[i].down);
+  }
+}
+
 }  // namespace
 
 WeightDifference weight_difference(const ModelCheckpoint& a, const ModelCheckpoint& b) {
@@ -87,8 +95,11 @@ WeightDifference weight_difference(const ModelCheckpoint& a, const ModelCheckpoi
   const auto layers = std::min(a.description().layers, b.description().layers);
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     for (const LayerTensorRow& row : layer_tensor_table()) {
+      // Two rows may name one member: each checkpoint has the tensor under one of the names.
+      if (!is_present(row.presence, a.description(), layer)) continue;
       add(result, a.layer(layer).*row.member, b.layer(layer).*row.member);
     }
+    add_experts(result, a.layer(layer), b.layer(layer));
   }
   add(result, a.final_norm(), b.final_norm());
   if (!a.description().tied_embeddings && !b.description().tied_embeddings) {

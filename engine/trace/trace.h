@@ -77,6 +77,40 @@ struct Draw {
   std::vector<DrawCandidate> candidates;
 };
 inline constexpr std::size_t kDrawCandidates = 8;
+// Where the routers of a mixture of experts stand; the same for every step. No layers: none.
+struct RouteSpec {
+  std::vector<std::int32_t> layers;  // that have a router, rising
+  std::int64_t experts = 0;          // to choose from, in each of them
+  std::int64_t chosen = 0;           // of them, per row
+  [[nodiscard]] std::size_t decisions() const { return layers.size(); }  // per row
+  // Elements of the spans of RouteRow.
+  [[nodiscard]] std::size_t ids() const { return layers.size() * static_cast<std::size_t>(chosen); }
+  friend bool operator==(const RouteSpec&, const RouteSpec&) = default;
+};
+
+// What every router chose for one row, in the order of RouteSpec::layers.
+struct RouteRow {
+  std::span<const std::int32_t> experts;  // [layers, chosen], largest weight first
+  std::span<const float> weights;         // [layers, chosen]
+  // [layers]: logit of the last chosen expert minus the largest logit of the others; NaN where all
+  // experts are chosen.
+  std::span<const float> margins;
+  [[nodiscard]] bool empty() const { return experts.empty(); }
+};
+
+// A RouteRow that holds its values.
+struct StoredRoutes {
+  StoredRoutes() = default;
+  explicit StoredRoutes(const RouteRow& row)
+      : experts(row.experts.begin(), row.experts.end()),
+        weights(row.weights.begin(), row.weights.end()),
+        margins(row.margins.begin(), row.margins.end()) {}
+  [[nodiscard]] RouteRow row() const { return {experts, weights, margins}; }
+
+  std::vector<std::int32_t> experts;
+  std::vector<float> weights;
+  std::vector<float> margins;
+};
 
 // One step of one lane. Spans are valid during accept() only.
 struct StepRecord {
@@ -89,6 +123,7 @@ struct StepRecord {
   std::int64_t timing_ns = 0;
   std::int64_t rows_in_flight = 0;  // M of the call that computed the row; 0: not known
   const Draw* draw = nullptr;       // null: no random number had a part in the choice
+  RouteRow routes = {};             // of the row of `logits`; empty in dense models
 };
 
 // Receives rows while a run goes on. Calls come from one thread, in the order of the run.

@@ -41,6 +41,16 @@ std::vector<float> sample_row(Lane lane, std::int64_t step, std::int64_t width, 
   return row;
 }
 
+StoredRoutes sample_routes(Lane lane, std::int64_t step) {
+  const bool b = lane == Lane::b || lane == Lane::b_forced;
+  const auto first = static_cast<std::int32_t>(step % 5);
+  StoredRoutes routes;
+  routes.experts = {first, (first + 1) % 5, 4, b && step == 3 ? 1 : 0};
+  routes.weights = {0.75F, 0.25F, 0.625F, 0.375F};
+  routes.margins = {0.5F + static_cast<float>(step), b ? 0.001F : 0.002F};
+  return routes;
+}
+
 TokenId sample_token(Lane lane, std::int64_t step) {
   const bool parted = lane == Lane::b && step >= 4;
   return TokenId{static_cast<std::int32_t>((step * 5 + (parted ? 1 : 0)) % 37)};
@@ -103,6 +113,7 @@ ExperimentFacts sample_facts(const SampleShape& shape) {
                   {.layer = 1, .operation = "l_out-0", .width = 8},
                   {.layer = -1, .operation = "result_norm", .width = 8}};
   }
+  if (shape.routes) facts.routes = {.layers = {0, 2}, .experts = 5, .chosen = 2};
   facts.lanes = shape.lanes;
   facts.piece = [](TokenId id) {
     // Token 3 is part of a character only.
@@ -128,6 +139,8 @@ Result<void> emit_step(TraceSink& sink, const CaptureHeader& header, Lane lane, 
     taps.push_back({.layer = spec.layer, .operation = spec.operation, .values = values.back()});
   }
   const std::optional<Draw> draw = sample_draw(lane, step);
+  const StoredRoutes routes =
+      header.routes.layers.empty() ? StoredRoutes{} : sample_routes(lane, step);
   return sink.accept({.lane = lane,
                       .step = step,
                       .choice = sample_choice(lane, step),
@@ -136,7 +149,8 @@ Result<void> emit_step(TraceSink& sink, const CaptureHeader& header, Lane lane, 
                       .taps = taps,
                       .timing_ns = sample_timing_ns(lane, step),
                       .rows_in_flight = sample_rows(lane, step),
-                      .draw = draw ? &*draw : nullptr});
+                      .draw = draw ? &*draw : nullptr,
+                      .routes = routes.row()});
 }
 
 Result<void> write_sample(const std::filesystem::path& path, const SampleShape& shape,

@@ -18,12 +18,15 @@ struct SampleShape {
   std::int64_t vocabulary = 37;
   std::int64_t steps = 6;
   bool taps = true;
+  bool routes = false;  // a mixture of experts: layers 0 and 2, 2 of 5 experts
   std::vector<Lane> lanes{Lane::a, Lane::b, Lane::b_forced, Lane::control};
 };
 
 // Values with NaN payloads, negative zero, subnormals and infinities among them.
 [[nodiscard]] std::vector<float> sample_row(Lane lane, std::int64_t step, std::int64_t width,
                                             int salt);
+// Other experts in b and b_forced at step 3, in layer 2.
+[[nodiscard]] StoredRoutes sample_routes(Lane lane, std::int64_t step);
 [[nodiscard]] TokenId sample_token(Lane lane, std::int64_t step);
 [[nodiscard]] TokenId sample_choice(Lane lane, std::int64_t step);
 [[nodiscard]] std::int64_t sample_timing_ns(Lane lane, std::int64_t step);

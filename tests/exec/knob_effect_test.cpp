@@ -39,8 +39,17 @@ std::shared_ptr<const ModelCheckpoint> model() {
   return checkpoint;
 }
 
+// The router's knob says nothing about dense models.
+std::shared_ptr<const ModelCheckpoint> mixture() {
+  static const auto checkpoint =
+      tiny_checkpoint({.type = "qwen3_moe", .layers = 2, .vocabulary = 320, .dtype = Dtype::f32});
+  return checkpoint;
+}
+
 LaneInput input_of(const RunConfig& config) {
-  LaneInput input{.model = model(), .config = config, .prompt = some_ids(40, 320, 1)};
+  const bool routed = config.name == "mixture";
+  LaneInput input{
+      .model = routed ? mixture() : model(), .config = config, .prompt = some_ids(40, 320, 1)};
   for (std::int64_t i = 0; i < config.neighbours; ++i) {
     input.neighbour_prompts.push_back(some_ids(5 + i % 7, 320, 10 + static_cast<unsigned>(i)));
   }
@@ -91,6 +100,7 @@ class KnobTest : public testing::TestWithParam<std::size_t> {
   [[nodiscard]] static std::vector<std::pair<std::string, RunConfig>> variants(RunConfig base) {
     std::vector<std::pair<std::string, RunConfig>> result;
     base.threads = 1;
+    if (knob().id == "router_dtype") base.name = "mixture";  // a name changes nothing else
     base = effect_base(knob(), base);
     for (const std::string& value : knob_values(knob())) {
       const RunConfig config = with(base, value);

@@ -235,8 +235,63 @@ TEST_P(Architecture, LogitsAreWithinTheToleranceAndGreedyTokensAreEqual) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, Architecture,
-    testing::Combine(testing::Values("qwen2", "qwen3", "llama3_rope", "mistral_tied"),
+    testing::Combine(testing::Values("qwen2", "qwen3", "llama3_rope", "mistral_tied", "mixtral",
+                                     "qwen2moe", "qwen3moe"),
                      testing::Values("config.json", "config_rope_parameters.json")));
+
+// Details of an architecture that an edit of config.json can break: each moves the logits far
+// beyond the tolerance, so a mistake in it cannot hide.
+struct Breakage {
+  const char* model;
+  const char* key;
+  nlohmann::json value;
+  const char* entry;  // in the manifest: the same breakage, measured in f64
+};
+void PrintTo(const Breakage& breakage, std::ostream* out) {
+  *out << breakage.model << " " << breakage.entry;
+}
+
+class BrokenOnPurpose : public testing::TestWithParam<Breakage> {};
+
+TEST_P(BrokenOnPurpose, MovesTheLogitsAsFarAsTheManifestSays) {
+  NEED_SHARED_DATA();
+  const Breakage& breakage = GetParam();
+  const fs::path source = kData / "oracle/architectures" / breakage.model;
+  auto config = read_json(source / "config.json");
+  config[breakage.key] = breakage.value;
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "config.json") << config;
+  fs::copy_file(source / "model.safetensors", folder.path() / "model.safetensors");
+  const auto manifest = read_json(kData / "oracle/architectures/MANIFEST.json");
+  const double wanted = manifest["models"][breakage.model]["broken_on_purpose"][breakage.entry][0];
+  LaneInput input{.model = open(folder.path()),
+                  .prompt = tokens_of(read_json(source / "prompt1.ids.json"))};
+  input.config.scoring = Scoring::prefill;
+  const auto exact = read_npy(source / "logits_f64_1.npy");
+  double largest = 0.0;
+  for (const RecordedStep& step : score(input)) {
+    largest = std::max(largest, largest_difference(step.logits, exact.row(step.step)));
+  }
+  // The broken model's own f32 rounding is as small as the whole one's.
+  const double tolerance =
+      manifest["models"][breakage.model]["prompts"][1]["suggested_tolerance_float32"];
+  fmt::print("{} {}: logits move by {:.6f}, in f64 by {:.6f}\n", breakage.model, breakage.entry,
+             largest, wanted);
+  EXPECT_NEAR(largest, wanted, tolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Mixtures, BrokenOnPurpose,
+    testing::Values(Breakage{"mixtral", "num_experts_per_tok", 1, "top1_only"},
+                    Breakage{"mixtral", "rope_theta", 10000.0, "rope_theta_10000"},
+                    Breakage{"mixtral", "rms_norm_eps", 1e-4, "eps_x10"},
+                    Breakage{"qwen2moe", "norm_topk_prob", true, "norm_topk_prob_true"},
+                    Breakage{"qwen2moe", "rope_theta", 10000.0, "rope_theta_10000"},
+                    Breakage{"qwen2moe", "rms_norm_eps", 1e-5, "eps_x10"},
+                    Breakage{"qwen3moe", "rope_theta", 10000.0, "rope_theta_10000"},
+                    Breakage{"qwen3moe", "rms_norm_eps", 1e-5, "eps_x10"},
+                    Breakage{"qwen3moe", "norm_topk_prob", false, "norm_topk_prob_false"},
+                    Breakage{"qwen3moe", "num_experts_per_tok", 1, "top1_only"}));
 
 }  // namespace
 }  // namespace driftscope::test

@@ -32,6 +32,7 @@ struct RecordedStep {
   std::vector<RecordedTap> taps;
   std::int64_t rows_in_flight = 0;
   std::optional<Draw> draw;
+  StoredRoutes routes = {};
 };
 
 class RecordingSink final : public TraceSink {
@@ -44,7 +45,8 @@ class RecordingSink final : public TraceSink {
                       .logits = {record.logits.begin(), record.logits.end()},
                       .taps = {},
                       .rows_in_flight = record.rows_in_flight,
-                      .draw = {}};
+                      .draw = {},
+                      .routes = StoredRoutes(record.routes)};
     if (record.draw != nullptr) step.draw = *record.draw;
     for (const TensorTap& tap : record.taps) {
       step.taps.push_back({.layer = tap.layer,

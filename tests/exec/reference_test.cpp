@@ -188,7 +188,8 @@ TEST(Reference, AgreesWithIndependentF64LogitsOfStories) {
 
 TEST(Reference, AgreesWithIndependentF64LogitsOfOtherArchitectures) {
   if (!fs::exists(kData)) GTEST_SKIP() << "no shared test data at " << kData;
-  for (const char* name : {"qwen2", "qwen3", "llama3_rope", "mistral_tied"}) {
+  for (const char* name : {"qwen2", "qwen3", "llama3_rope", "mistral_tied", "mixtral", "qwen2moe",
+                           "qwen3moe"}) {
     SCOPED_TRACE(name);
     const fs::path source = kData / "oracle/architectures" / name;
     const auto model = ModelCheckpoint::open(source);

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstdlib>
@@ -73,6 +74,39 @@ class TensorMaker {
   std::vector<NamedTensor> m_tensors;
 };
 
+bool is_mixture(const TinyModel& model) {
+  return model.type == "mixtral" || model.type.ends_with("_moe");
+}
+
+void add_feed_forward(TensorMaker& maker, const std::string& prefix, std::int64_t hidden,
+                      std::int64_t width) {
+  maker.projection(prefix + "gate_proj.weight", width, hidden);
+  maker.projection(prefix + "up_proj.weight", width, hidden);
+  maker.projection(prefix + "down_proj.weight", hidden, width);
+}
+
+void add_experts(TensorMaker& maker, const TinyModel& model, const std::string& layer) {
+  if (model.type == "mixtral") {
+    const std::string block = layer + "block_sparse_moe.";
+    maker.projection(block + "gate.weight", model.experts, model.hidden);
+    for (std::int64_t i = 0; i < model.experts; ++i) {
+      const std::string expert = block + "experts." + std::to_string(i) + ".";
+      maker.projection(expert + "w1.weight", model.intermediate, model.hidden);
+      maker.projection(expert + "w2.weight", model.hidden, model.intermediate);
+      maker.projection(expert + "w3.weight", model.intermediate, model.hidden);
+    }
+    return;
+  }
+  maker.projection(layer + "mlp.gate.weight", model.experts, model.hidden);
+  for (std::int64_t i = 0; i < model.experts; ++i) {
+    add_feed_forward(maker, layer + "mlp.experts." + std::to_string(i) + ".", model.hidden,
+                     model.expert_intermediate);
+  }
+  if (model.type != "qwen2_moe") return;
+  add_feed_forward(maker, layer + "mlp.shared_expert.", model.hidden, model.shared_intermediate);
+  maker.projection(layer + "mlp.shared_expert_gate.weight", 1, model.hidden);
+}
+
 void add_layer(TensorMaker& maker, const TinyModel& model, std::int64_t index) {
   const std::string layer = "model.layers." + std::to_string(index) + ".";
   const std::int64_t queries = model.heads * model.head_dim;
@@ -82,19 +116,21 @@ void add_layer(TensorMaker& maker, const TinyModel& model, std::int64_t index) {
       {"q_proj", queries}, {"k_proj", keys}, {"v_proj", keys}};
   for (const auto& [name, rows] : projections) {
     maker.projection(layer + "self_attn." + name + ".weight", rows, model.hidden);
-    if (model.type == "qwen2") {
+    if (model.type.starts_with("qwen2")) {
       maker.vector(layer + "self_attn." + name + ".bias", rows, 0.0F, 0.3F);
     }
   }
-  if (model.type == "qwen3") {
+  if (model.type.starts_with("qwen3")) {
     maker.vector(layer + "self_attn.q_norm.weight", model.head_dim, 1.0F, 0.2F);
     maker.vector(layer + "self_attn.k_norm.weight", model.head_dim, 1.0F, 0.2F);
   }
   maker.projection(layer + "self_attn.o_proj.weight", model.hidden, queries);
   maker.vector(layer + "post_attention_layernorm.weight", model.hidden, 1.0F, 0.2F);
-  maker.projection(layer + "mlp.gate_proj.weight", model.intermediate, model.hidden);
-  maker.projection(layer + "mlp.up_proj.weight", model.intermediate, model.hidden);
-  maker.projection(layer + "mlp.down_proj.weight", model.hidden, model.intermediate);
+  if (model.has_experts(index)) {
+    add_experts(maker, model, layer);
+  } else {
+    add_feed_forward(maker, layer + "mlp.", model.hidden, model.intermediate);
+  }
 }
 
 nlohmann::json config_of(const TinyModel& model) {
@@ -112,6 +148,18 @@ nlohmann::json config_of(const TinyModel& model) {
                         {"hidden_act", "silu"},
                         {"tie_word_embeddings", model.tied},
                         {"torch_dtype", dtype_text(model.dtype, false)}};
+  if (model.type == "mixtral") {
+    config["num_local_experts"] = model.experts;
+  } else if (is_mixture(model)) {
+    config["num_experts"] = model.experts;
+    config["moe_intermediate_size"] = model.expert_intermediate;
+    config["norm_topk_prob"] = model.renormalise;
+    config["mlp_only_layers"] = model.dense_layers;
+    if (model.type == "qwen2_moe") {
+      config["shared_expert_intermediate_size"] = model.shared_intermediate;
+    }
+  }
+  if (is_mixture(model)) config["num_experts_per_tok"] = model.chosen;
   const std::string architecture = model.type == "qwen2"     ? "Qwen2ForCausalLM"
                                    : model.type == "qwen3"   ? "Qwen3ForCausalLM"
                                    : model.type == "mistral" ? "MistralForCausalLM"
@@ -123,6 +171,11 @@ nlohmann::json config_of(const TinyModel& model) {
 }
 
 }  // namespace
+
+bool TinyModel::has_experts(std::int64_t layer) const {
+  return is_mixture(*this) &&
+         std::find(dense_layers.begin(), dense_layers.end(), layer) == dense_layers.end();
+}
 
 TemporaryFolder::TemporaryFolder() {
   std::string name = (std::filesystem::temp_directory_path() / "driftscope-test-XXXXXX").string();

@@ -28,7 +28,9 @@ class TemporaryFolder {
 };
 
 struct TinyModel {
-  std::string type = "llama";  // "qwen2" has biases on q, k, v; "qwen3" norms on q and k
+  // "qwen2…" has biases on q, k, v; "qwen3…" norms on q and k; "mixtral", "qwen2_moe" and
+  // "qwen3_moe" have experts, "qwen2_moe" a shared one besides.
+  std::string type = "llama";
   std::int64_t hidden = 64;
   std::int64_t layers = 3;
   std::int64_t heads = 4;
@@ -42,6 +44,14 @@ struct TinyModel {
   Dtype dtype = Dtype::bf16;
   std::uint64_t seed = 1;
   std::vector<std::int32_t> eos = {};
+  // Mixtures of experts only.
+  std::int64_t experts = 6;
+  std::int64_t chosen = 2;
+  std::int64_t expert_intermediate = 48;  // mixtral: `intermediate` instead
+  std::int64_t shared_intermediate = 80;
+  bool renormalise = true;                      // mixtral always does
+  std::vector<std::int64_t> dense_layers = {};  // not mixtral
+  [[nodiscard]] bool has_experts(std::int64_t layer) const;
 };
 
 struct NamedTensor {

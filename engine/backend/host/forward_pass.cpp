@@ -54,6 +54,14 @@ ForwardPass::ForwardPass(const HostWeights& weights, const RunConfig& config, Is
       m_parallel(parallel),
       m_projector(config, isa, parallel),
       m_taps(m_model),
+      m_experts({.model = m_model,
+                 .config = m_config,
+                 .rounding = m_rounding,
+                 .isa = isa,
+                 .parallel = parallel,
+                 .projector = m_projector,
+                 .plans = m_plans,
+                 .taps = m_taps}),
       m_attention_note(attention_note(config)),
       m_norm_note(fmt::format("norm: lanes={} split={}", config.norm_lanes, config.norm_split)),
       m_ranks_note(ranks_note(config, m_model)) {}
@@ -73,6 +81,7 @@ Result<void> ForwardPass::run(const Batch& batch, const std::stop_token& stop) {
   m_plans.note(m_phase, m_attention_note);
   m_plans.note(m_phase, m_norm_note);
   if (m_config.tensor_parallel > 1) m_plans.note(m_phase, m_ranks_note);
+  if (m_model.moe.experts > 0) m_plans.note(m_phase, m_experts.note());
   return {};
 }
 
@@ -105,6 +114,7 @@ void ForwardPass::lay_out(const Batch& batch) {
   }
   m_rows = static_cast<std::int64_t>(m_positions.size());
   m_taps.begin(batch.taps, m_tap_rows);
+  m_experts.begin(m_phase, m_output_rows);
   grow_rope_table(positions);
 }
 
@@ -260,9 +270,18 @@ void ForwardPass::attend(const Batch& batch, std::int64_t index) {
 }
 
 void ForwardPass::feed_forward(const HostLayer& layer, std::int64_t index) {
-  const std::int64_t width = m_model.intermediate;
   normalise(m_x.data(), layer.ffn_norm, m_normed.data(), m_rows, m_model.hidden);
   m_taps.record(Operation::ffn_norm, index, m_normed.data(), m_model.hidden);
+  if (m_model.moe.in_layer(index)) {
+    m_experts.run(layer.moe, index, m_normed.data(), m_rows, m_delta.data());
+  } else {
+    feed_forward_dense(layer, index);
+  }
+  m_taps.record(Operation::ffn_out, index, m_delta.data(), m_model.hidden);
+}
+
+void ForwardPass::feed_forward_dense(const HostLayer& layer, std::int64_t index) {
+  const std::int64_t width = m_model.intermediate;
   const bool stacked = m_config.fused_gate_up && m_config.tensor_parallel == 1;
   const std::int64_t stride = stacked ? 2 * width : width;
   float* gate = m_gate_up.data();
@@ -294,7 +313,6 @@ void ForwardPass::feed_forward(const HostLayer& layer, std::int64_t index) {
   m_projector.share_terms(m_phase, "down_proj",
                           projection(layer.down, m_activated.data(), m_delta.data(), width),
                           m_plans);
-  m_taps.record(Operation::ffn_out, index, m_delta.data(), m_model.hidden);
 }
 
 // Only rows whose logits are wanted go on.

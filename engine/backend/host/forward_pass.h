@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
+#include "engine/backend/host/expert_layer.h"
 #include "engine/backend/host/host_weights.h"
 #include "engine/backend/host/plan_log.h"
 #include "engine/backend/host/projector.h"
@@ -41,6 +42,9 @@ class ForwardPass {
   }
   [[nodiscard]] std::span<const float> logits(std::int64_t first, std::int64_t count);
   [[nodiscard]] std::span<const TensorTap> taps(std::int64_t output_row);
+  [[nodiscard]] RouteRow routes(std::int64_t output_row) const {
+    return m_experts.routes(output_row);
+  }
   [[nodiscard]] std::vector<std::string> plans() const { return m_plans.lines(); }
 
  private:
@@ -55,6 +59,7 @@ class ForwardPass {
   void store_keys_and_values(const Batch& batch, std::int64_t index);
   void attend(const Batch& batch, std::int64_t index);
   void feed_forward(const HostLayer& layer, std::int64_t index);
+  void feed_forward_dense(const HostLayer& layer, std::int64_t index);
   void finish_rows();
 
   void normalise(const float* x, const std::vector<float>& weight, float* y, std::int64_t rows,
@@ -74,6 +79,7 @@ class ForwardPass {
   Projector m_projector;
   PlanLog m_plans;
   TapRecorder m_taps;
+  ExpertLayer m_experts;
   std::string m_attention_note;
   std::string m_norm_note;
   std::string m_ranks_note;

@@ -40,6 +40,9 @@ class HostBackend final : public Backend {
   [[nodiscard]] std::span<const TensorTap> taps(std::int64_t output_row) override {
     return m_pass.taps(output_row);
   }
+  [[nodiscard]] RouteRow routes(std::int64_t output_row) override {
+    return m_pass.routes(output_row);
+  }
   [[nodiscard]] std::vector<std::string> plans() const override { return m_pass.plans(); }
   [[nodiscard]] std::string storage_note() const override { return m_weights->storage_note(); }
 

@@ -47,6 +47,8 @@ void convert(const TensorView& source, Dtype dtype, std::byte* target) {
 std::int64_t rows_of(const TensorView& tensor) { return tensor.shape.at(0); }
 std::int64_t columns_of(const TensorView& tensor) { return tensor.shape.at(1); }
 
+const TensorView kNoTensor;  // the bias of matrices that never have one
+
 }  // namespace
 
 // Builds a HostWeights; lives during load() only.
@@ -73,14 +75,24 @@ class WeightLoader {
   }
 
  private:
+  static std::vector<const TensorView*> matrices_of(const LayerTensors& layer) {
+    std::vector<const TensorView*> all{&layer.q,         &layer.k,          &layer.v,
+                                       &layer.o,         &layer.gate,       &layer.up,
+                                       &layer.down,      &layer.router,     &layer.shared_gate,
+                                       &layer.shared_up, &layer.shared_down};
+    for (const ExpertTensors& expert : layer.experts) {
+      all.insert(all.end(), {&expert.gate, &expert.up, &expert.down});
+    }
+    std::erase_if(all, [](const TensorView* tensor) { return !tensor->present(); });
+    return all;
+  }
+
   // Copied if that leaves a quarter of the weights' size and half a gibibyte free.
   WeightStorage choose_storage() const {
     const ModelCheckpoint& checkpoint = *m_target.m_checkpoint;
     std::uint64_t bytes = 2 * checkpoint.embedding().bytes();
     for (std::int64_t i = 0; i < checkpoint.description().layers; ++i) {
-      const LayerTensors& layer = checkpoint.layer(i);
-      for (const TensorView* tensor :
-           {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
+      for (const TensorView* tensor : matrices_of(checkpoint.layer(i))) {
         bytes += static_cast<std::uint64_t>(tensor->elements()) *
                  dtype_size(effective_dtype(m_options.weights, tensor->dtype));
       }
@@ -115,11 +127,31 @@ class WeightLoader {
     const std::array qkv{Part{&from.q, &from.q_bias, &to.q}, Part{&from.k, &from.k_bias, &to.k},
                          Part{&from.v, &from.v_bias, &to.v}};
     if (auto done = group(qkv, to.qkv); !done) return done;
+    if (auto done = single({&from.o, &from.o_bias, &to.o}); !done) return done;
+    if (from.router.present()) return load_experts(from, to.moe);
     const std::array gate_up{Part{&from.gate, &from.gate_bias, &to.gate},
                              Part{&from.up, &from.up_bias, &to.up}};
     if (auto done = group(gate_up, to.gate_up); !done) return done;
-    if (auto done = single({&from.o, &from.o_bias, &to.o}); !done) return done;
     return single({&from.down, &from.down_bias, &to.down});
+  }
+
+  Result<void> load_experts(const LayerTensors& from, HostExperts& to) {
+    if (auto done = single({&from.router, &kNoTensor, &to.router}); !done) return done;
+    to.experts.resize(from.experts.size());
+    for (std::size_t i = 0; i < from.experts.size(); ++i) {
+      if (auto done = load_expert(from.experts[i], to.experts[i]); !done) return done;
+    }
+    if (!from.shared_weight.present()) return {};
+    const ExpertTensors shared{from.shared_gate, from.shared_up, from.shared_down};
+    if (auto done = load_expert(shared, to.shared); !done) return done;
+    return single({&from.shared_weight, &kNoTensor, &to.shared_weight});
+  }
+
+  Result<void> load_expert(const ExpertTensors& from, HostExpert& to) {
+    const std::array gate_up{Part{&from.gate, &kNoTensor, &to.gate},
+                             Part{&from.up, &kNoTensor, &to.up}};
+    if (auto done = group(gate_up, to.gate_up); !done) return done;
+    return single({&from.down, &kNoTensor, &to.down});
   }
 
   struct Part {

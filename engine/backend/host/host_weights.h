@@ -23,6 +23,21 @@ struct Linear {
   [[nodiscard]] const float* bias_or_null() const { return bias.empty() ? nullptr : bias.data(); }
 };
 
+// A feed-forward part that some rows go through.
+struct HostExpert {
+  Linear gate, up;
+  Linear gate_up;  // the two stacked; data null if not asked for
+  Linear down;
+};
+
+// What stands in place of gate, up and down in a layer with experts.
+struct HostExperts {
+  Linear router;                    // [experts, hidden]
+  std::vector<HostExpert> experts;  // [experts]; empty in dense layers
+  HostExpert shared;                // data null: none
+  Linear shared_weight;             // [1, hidden]
+};
+
 struct HostLayer {
   std::vector<float> attention_norm;  // [hidden]
   Linear q, k, v;
@@ -33,6 +48,7 @@ struct HostLayer {
   Linear gate, up;
   Linear gate_up;  // the two stacked; data null if not asked for
   Linear down;
+  HostExperts moe;
 };
 
 // Mapped weights stay in the page cache and start at once; copies in anonymous huge pages

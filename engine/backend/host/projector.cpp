@@ -45,6 +45,9 @@ std::string obstacle(std::int64_t ranks, const ModelDescription& model) {
   if (model.intermediate % ranks != 0) {
     return fmt::format("{} feed-forward channels", model.intermediate);
   }
+  for (const std::int64_t width : {model.moe.intermediate, model.moe.shared_intermediate}) {
+    if (width % ranks != 0) return fmt::format("{} channels of an expert", width);
+  }
   return {};
 }
 

@@ -4,7 +4,9 @@
 namespace driftscope {
 namespace {
 
-// Fused kernels: one rounding where each writes to memory. Attention in any order is one of them.
+// Fused kernels: one rounding where each writes to memory. Attention in any order is one of them;
+// an expert's down projection multiplies by the weight before it writes, and another kernel adds up
+// what the experts wrote.
 RoundingScheme fused(Dtype activation) {
   return {.embedding = activation,
           .norm = activation,
@@ -12,7 +14,9 @@ RoundingScheme fused(Dtype activation) {
           .rope = activation,
           .stored_value = activation,
           .attention = activation,
-          .swiglu = activation};
+          .swiglu = activation,
+          .expert_product = activation,
+          .expert_total = activation};
 }
 
 RoundingScheme every_operation(Dtype activation) {
@@ -22,6 +26,9 @@ RoundingScheme every_operation(Dtype activation) {
   scheme.score = activation;
   scheme.probability = activation;
   scheme.silu = activation;
+  scheme.expert_weight = activation;
+  scheme.expert_output = activation;
+  scheme.expert_sum = activation;
   return scheme;
 }
 

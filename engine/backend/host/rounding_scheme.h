@@ -23,6 +23,12 @@ struct RoundingScheme {
   Dtype silu = Dtype::f32;          // silu(gate), before the product
   Dtype swiglu = Dtype::f32;        // the product
   Dtype residual = Dtype::f32;      // the sum x + delta
+  // Mixture of experts. The router's logits and softmax follow router_dtype, whatever this says.
+  Dtype expert_weight = Dtype::f32;   // a chosen expert's weight, and the shared expert's gate
+  Dtype expert_output = Dtype::f32;   // what an expert's down projection writes
+  Dtype expert_product = Dtype::f32;  // weight times output
+  Dtype expert_sum = Dtype::f32;      // the total after each expert
+  Dtype expert_total = Dtype::f32;    // the total after the last of them
 };
 [[nodiscard]] RoundingScheme rounding_scheme(const RunConfig& config);
 

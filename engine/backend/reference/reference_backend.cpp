@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/backend/reference/reference_experts.h"
 #include "engine/backend/reference/reference_operations.h"
 
 namespace driftscope {
@@ -54,7 +55,8 @@ class ReferenceBackend final : public Backend {
       : m_checkpoint(std::move(checkpoint)),
         m_pool(std::move(pool)),
         m_model(m_checkpoint->description()),
-        m_frequencies(m_model.inverse_frequencies()) {}
+        m_frequencies(m_model.inverse_frequencies()),
+        m_experts(m_model) {}
 
   [[nodiscard]] const ModelDescription& model() const override { return m_model; }
   [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(std::int64_t) override {
@@ -65,6 +67,9 @@ class ReferenceBackend final : public Backend {
   [[nodiscard]] Result<std::span<const float>> logits(std::int64_t first,
                                                       std::int64_t count) override;
   [[nodiscard]] std::span<const TensorTap> taps(std::int64_t) override { return {}; }
+  [[nodiscard]] RouteRow routes(std::int64_t output_row) override {
+    return m_experts.routes(output_row);
+  }
   [[nodiscard]] std::vector<std::string> plans() const override {
     return {"every operation in f64 from the stored weights, sums in sixteen parts"};
   }
@@ -97,6 +102,7 @@ class ReferenceBackend final : public Backend {
   std::shared_ptr<ThreadPool> m_pool;
   const ModelDescription& m_model;
   Values m_frequencies;
+  reference::Experts m_experts;
   std::int64_t m_output_rows = 0;
   Values m_result;              // [output rows, hidden], after the last norm
   std::vector<float> m_logits;  // [rows asked for, vocabulary]
@@ -110,11 +116,13 @@ void add_to(Values& x, const Values& delta) {
 Result<void> ReferenceBackend::forward(const Batch& batch, const std::stop_token& stop) {
   m_output_rows = 0;
   m_result.clear();
+  m_experts.begin();
   for (const BatchSequence& sequence : batch.sequences) {
     auto& cache = static_cast<ReferenceCache&>(*sequence.cache);
     const std::int64_t before = cache.length();
     const auto rows = static_cast<std::int64_t>(sequence.tokens.size());
     Values x = embed(sequence);
+    m_experts.keep_last(sequence.output_rows);
     for (std::int64_t index = 0; index < m_model.layers; ++index) {
       if (stop.stop_requested()) {
         cache.truncate(before);
@@ -148,6 +156,10 @@ void ReferenceBackend::run_layer(std::int64_t index, ReferenceCache& cache, Valu
   const LayerTensors& layer = m_checkpoint->layer(index);
   add_to(x, attend(layer, index, cache, x, rows));
   const Values normed = normalised(x, layer.ffn_norm, rows);
+  if (m_model.moe.in_layer(index)) {
+    add_to(x, m_experts.run(layer, normed, rows, *m_pool));
+    return;
+  }
   Values gate = linear(layer.gate, layer.gate_bias, normed, rows);
   const Values up = linear(layer.up, layer.up_bias, normed, rows);
   reference::swiglu(gate.data(), up.data(), static_cast<std::int64_t>(gate.size()), gate.data());

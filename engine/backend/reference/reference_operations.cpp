@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <numeric>
 
 #include "kernels/plan/dtype.h"
 #include "kernels/plan/portable_math.h"
@@ -123,6 +125,31 @@ void swiglu(const double* gate, const double* up, std::int64_t count, double* y)
   for (std::int64_t i = 0; i < count; ++i) {
     y[i] = gate[i] / (1.0 + portable::exp(-gate[i])) * up[i];
   }
+}
+
+double sigmoid(double x) { return 1.0 / (1.0 + portable::exp(-x)); }
+
+double route(std::span<const double> logits, std::int64_t chosen, bool renormalise,
+             std::int32_t* ids, double* weights) {
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto logit = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; };
+  // Softmax rises with the logit, so the order is the same; equal ones stay by id.
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int32_t i, std::int32_t j) { return logit(i) > logit(j); });
+  double all = 0.0;
+  for (const std::int32_t id : order) all += portable::exp(logit(id) - logit(order[0]));
+  double sum = 0.0;
+  for (std::int64_t i = 0; i < chosen; ++i) {
+    ids[i] = order[static_cast<std::size_t>(i)];
+    weights[i] = portable::exp(logit(ids[i]) - logit(order[0])) / all;
+    sum += weights[i];
+  }
+  for (std::int64_t i = 0; renormalise && i < chosen; ++i) weights[i] /= sum;
+  if (chosen == static_cast<std::int64_t>(logits.size())) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  return logit(ids[chosen - 1]) - logit(order[static_cast<std::size_t>(chosen)]);
 }
 
 std::vector<double> widened(const TensorView& tensor) {

@@ -42,6 +42,13 @@ void attend(const Attention& shape, const double* q, const double* k, const doub
 // y[i] = gate[i] / (1 + exp(-gate[i])) · up[i]
 void swiglu(const double* gate, const double* up, std::int64_t count, double* y);
 
+// The `chosen` experts of a row with the largest softmax probability, ties to the lower id; ids and
+// weights: [chosen], largest weight first, divided by their sum where `renormalise`. Returns the
+// logit of the last chosen minus the largest of the others; NaN where all are chosen.
+double route(std::span<const double> logits, std::int64_t chosen, bool renormalise,
+             std::int32_t* ids, double* weights);
+[[nodiscard]] double sigmoid(double x);
+
 // The tensor's elements, widened; [elements].
 [[nodiscard]] std::vector<double> widened(const TensorView& tensor);
 
