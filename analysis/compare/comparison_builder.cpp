@@ -64,7 +64,9 @@ Dtype coarsest_dtype(const RunConfig& a, const RunConfig& b) {
   };
   for (const RunConfig* config : {&a, &b}) {
     consider(config->activation_dtype);
-    consider(config->kv_dtype);
+    // An 8-bit cache is left out: its values are averaged over keys and rounded to finer types
+    // before they reach a logit, so its step is no unit of the logits.
+    if (const auto cache = plain_dtype(config->kv_dtype)) consider(*cache);
     consider(config->logits_dtype);
     if (config->matmul_plan.accumulator == Accumulator::bf16) consider(Dtype::bf16);
     if (config->matmul_plan.accumulator == Accumulator::f16) consider(Dtype::f16);

@@ -87,7 +87,12 @@ double norm_error(const Side& side) {
 }
 
 double activation_error(const Side& side) { return unit_roundoff(side.config.activation_dtype); }
-double kv_error(const Side& side) { return unit_roundoff(side.config.kv_dtype); }
+double kv_error(const Side& side) {
+  if (const auto dtype = plain_dtype(side.config.kv_dtype)) return unit_roundoff(*dtype);
+  if (side.config.kv_dtype == KvDtype::fp8_e4m3) return 0x1p-4;  // 3 fraction bits
+  // int8: half a step is amax / 254, and the largest element is at most sqrt(head) times their rms.
+  return std::sqrt(static_cast<double>(kLargestHead)) / 254.0;
+}
 double softmax_error(const Side& side) {
   return unit_roundoff(side.config.softmax_dtype) + 2.0 * unit_roundoff(Dtype::f32);
 }

@@ -34,6 +34,13 @@ struct Names<Dtype> {
       NameTable<Dtype>{"bf16", Dtype::bf16}, NameTable<Dtype>{"f64", Dtype::f64}};
 };
 template <>
+struct Names<KvDtype> {
+  static constexpr std::array table{
+      NameTable<KvDtype>{"f32", KvDtype::f32}, NameTable<KvDtype>{"f16", KvDtype::f16},
+      NameTable<KvDtype>{"bf16", KvDtype::bf16}, NameTable<KvDtype>{"fp8_e4m3", KvDtype::fp8_e4m3},
+      NameTable<KvDtype>{"int8", KvDtype::int8}};
+};
+template <>
 struct Names<RopeTableDtype> {
   static constexpr std::array table{NameTable<RopeTableDtype>{"f32", RopeTableDtype::f32},
                                     NameTable<RopeTableDtype>{"f64", RopeTableDtype::f64},

@@ -24,9 +24,12 @@ void add_precision(std::vector<KnobSpec>& knobs) {
        "each "
        "fused kernel; matmul_inputs: only what matmuls read and the KV cache stores."},
       {.base = "activation_dtype=bf16"}));
-  knobs.push_back(choice<DRIFTSCOPE_FIELD(kv_dtype)>(
-      {"kv_dtype", g, "KV cache dtype", "Type in which keys and values are stored."}, {},
-      {"f32", "f16", "bf16"}));
+  knobs.push_back(
+      choice<DRIFTSCOPE_FIELD(kv_dtype)>({"kv_dtype", g, "KV cache dtype",
+                                          "Type in which keys and values are stored. fp8_e4m3 "
+                                          "saturates at 448; int8 has one scale per "
+                                          "token and head."},
+                                         {}));
   knobs.push_back(choice<DRIFTSCOPE_FIELD(softmax_dtype)>(
       {"softmax_dtype", g, "Softmax dtype",
        "Type of attention's exponentials and their sum; f16 and bf16 also round the result."},
@@ -53,14 +56,16 @@ void add_quantisation(std::vector<KnobSpec>& knobs) {
        "Weights quantised while loading. int8: one scale per output (w8a8: activations too, one "
        "scale per row); fp8: e4m3, one scale per matrix or per output; int4: groups along K; q*: "
        "GGUF block formats."},
-      {.effect = KnobEffect::changes_bits, .base = {}, .host = {"none"}}));
+      {.base = {},
+       .host = {"none", "int8_w8a16", "int8_w8a8", "fp8_tensor", "fp8_channel", "int4_symmetric",
+                "int4_asymmetric"}}));
   knobs.push_back(number<DRIFTSCOPE_FIELD(quantisation_group)>(
       kInteger, {"quantisation_group", g, "Quantisation group", "Terms that share a scale (int4)."},
-      16, 4096, {.effect = KnobEffect::changes_bits, .base = {}, .host = {"128"}}, true));
+      16, 4096, {.base = "quantisation=int4_symmetric"}, true));
   knobs.push_back(make<DRIFTSCOPE_FIELD(quantise_lm_head)>(
       KnobKind::boolean,
       {"quantise_lm_head", g, "Quantise LM head", "Whether the output matrix is quantised too."},
-      {.effect = KnobEffect::changes_bits, .base = {}, .host = {"false"}}));
+      {.base = "quantisation=int8_w8a16"}));
 }
 
 void add_matmul(std::vector<KnobSpec>& knobs) {
@@ -131,7 +136,7 @@ void add_attention(std::vector<KnobSpec>& knobs) {
   knobs.push_back(number<DRIFTSCOPE_FIELD(attention_page)>(
       kInteger,
       {"attention_page", g, "KV page", "Tokens per block of a paged cache; 0: contiguous."}, 0,
-      4096, {.effect = KnobEffect::none_expected, .base = {}, .host = {"0"}}));
+      4096, {.effect = KnobEffect::none_expected, .base = {}}));
 }
 
 void add_norm(std::vector<KnobSpec>& knobs) {

@@ -30,7 +30,7 @@ RunConfig bf16_base() {
   config.weight_dtype = WeightDtype::bf16;
   config.lm_head_dtype = WeightDtype::bf16;
   config.activation_dtype = Dtype::bf16;
-  config.kv_dtype = Dtype::bf16;
+  config.kv_dtype = KvDtype::bf16;
   config.rounding_points = RoundingPoints::fused;
   return config;
 }
@@ -85,7 +85,7 @@ RunConfig f16_invariant() {
   config.weight_dtype = WeightDtype::f16;
   config.lm_head_dtype = WeightDtype::f16;
   config.activation_dtype = Dtype::f16;
-  config.kv_dtype = Dtype::f16;
+  config.kv_dtype = KvDtype::f16;
   return config;
 }
 

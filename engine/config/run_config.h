@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/plan/dtype.h"
+#include "kernels/plan/kv_dtype.h"
 #include "kernels/plan/plan_policy.h"
 #include "kernels/plan/reduction_plan.h"
 
@@ -96,7 +97,7 @@ struct RunConfig {
   WeightDtype lm_head_dtype = WeightDtype::checkpoint;
   Dtype activation_dtype = Dtype::f32;  // f32, f16, bf16
   RoundingPoints rounding_points = RoundingPoints::every_op;
-  Dtype kv_dtype = Dtype::f32;       // f32, f16, bf16
+  KvDtype kv_dtype = KvDtype::f32;
   Dtype softmax_dtype = Dtype::f32;  // attention's softmax: f32, f64, bf16, f16
   RopeTableDtype rope_table_dtype = RopeTableDtype::f32;
   Dtype logits_dtype = Dtype::f32;  // f32, f16, bf16

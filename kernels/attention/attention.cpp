@@ -77,7 +77,6 @@ template <AttentionFunction function>
 void run(const AttentionArguments& arguments, Parallel& parallel) {
   assert(arguments.kv_heads > 0 && arguments.heads % arguments.kv_heads == 0);
   assert(arguments.head_dim > 0 && arguments.tile > 0 && arguments.splits > 0);
-  assert(arguments.kv_dtype != Dtype::f64);
   const std::vector<AttentionTask> tasks = cut_tasks(arguments, parallel.workers());
   const auto task = [&](std::size_t index, int) { function(arguments, tasks[index]); };
   parallel.run(tasks.size(), task);

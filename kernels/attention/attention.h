@@ -9,6 +9,7 @@
 #include "kernels/base/isa.h"
 #include "kernels/base/parallel.h"
 #include "kernels/plan/dtype.h"
+#include "kernels/plan/kv_dtype.h"
 #include "kernels/plan/reduction_plan.h"
 
 namespace driftscope {
@@ -29,6 +30,17 @@ struct AttentionSequence {
   std::int64_t rows = 0;            // queries of this call
   std::int64_t first_position = 0;  // position of query 0; query r sees keys 0 … first_position + r
   float* y = nullptr;               // [rows, heads, head_dim], contiguous
+  // int8: scales, [kv_length, kv_heads]; the element is code · scale, one f32 product.
+  const float* k_scales = nullptr;
+  const float* v_scales = nullptr;
+  // A paged cache: where block_tokens > 0, token t is row t mod block_tokens of block
+  // t / block_tokens of these tables, each block laid out as above, and k, v and their scales are
+  // not read. Where the bytes lie changes no bit.
+  std::int64_t block_tokens = 0;
+  const void* const* k_blocks = nullptr;
+  const void* const* v_blocks = nullptr;
+  const float* const* k_scale_blocks = nullptr;
+  const float* const* v_scale_blocks = nullptr;
 };
 
 struct AttentionArguments {
@@ -36,9 +48,9 @@ struct AttentionArguments {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // query head h reads key/value head h / (heads / kv_heads)
   std::int64_t head_dim = 0;
-  float scale = 1.0F;           // multiplies the dot product
-  std::int64_t window = 0;      // sliding window: a query sees itself and window-1 before; 0 = all
-  Dtype kv_dtype = Dtype::f32;  // f32, f16 or bf16
+  float scale = 1.0F;       // multiplies the dot product
+  std::int64_t window = 0;  // sliding window: a query sees itself and window-1 before; 0 = all
+  KvDtype kv_dtype = KvDtype::f32;  // widened exactly, but for int8
   AttentionKind kind = AttentionKind::flash;
   std::int64_t tile = 64;  // flash: keys per tile; split_kv_size: keys per split
   int splits = 4;          // split_kv_count. The boundaries come from the number of keys the

@@ -2,6 +2,9 @@
 #include "kernels/attention/attention_blocked.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "kernels/quant/kv_codec.h"
 
 namespace driftscope {
 namespace {
@@ -44,6 +47,11 @@ void BlockedTask::prepare_workspace() {
   float* keys = m_work.keys.resize(to_size(m_padded_dim * kKeyChunk));
   std::fill(keys + m_arguments.head_dim * kKeyChunk, keys + m_padded_dim * kKeyChunk, 0.0F);
   (void)m_work.values.resize(to_size(kKeyChunk * m_columns));
+  if (m_task.sequence->block_tokens > 0) {
+    const std::size_t bytes = to_size(kKeyChunk * m_arguments.head_dim) * sizeof(float);
+    m_work.page_bytes.resize(std::max(m_work.page_bytes.size(), bytes));
+    m_work.page_scales.resize(to_size(kKeyChunk));
+  }
   (void)m_work.scores.resize(to_size(m_queries * m_score_stride));
   (void)m_work.sums.resize(to_size(m_state_count * m_queries * m_columns));
   const std::size_t states = to_size(m_state_count * m_queries);
@@ -63,15 +71,35 @@ BlockedTask::State BlockedTask::state(std::int64_t index, std::int64_t query) co
           .filled = &m_work.filled[to_size(at)]};
 }
 
-CacheBlock BlockedTask::cache_block(const void* cache, KeyRange keys) const {
-  const std::int64_t stride = m_arguments.kv_heads * m_arguments.head_dim;
-  const std::int64_t offset = keys.begin * stride + m_task.kv_head * m_arguments.head_dim;
-  return {
-      .data = static_cast<const char*>(cache) + to_size(offset) * dtype_size(m_arguments.kv_dtype),
-      .dtype = m_arguments.kv_dtype,
-      .stride = stride,
-      .count = keys.end - keys.begin,
-      .head_dim = m_arguments.head_dim};
+CacheBlock BlockedTask::cache_block(const CacheSide& side, KeyRange keys) const {
+  if (side.block_tokens > 0) return gather_pages(side, keys);
+  const CacheHead head = cache_head(m_arguments, side, keys.begin, m_task.kv_head);
+  return {.data = head.data,
+          .dtype = m_arguments.kv_dtype,
+          .stride = m_arguments.kv_heads * m_arguments.head_dim,
+          .scales = head.scale,
+          .scale_stride = m_arguments.kv_heads,
+          .count = keys.end - keys.begin,
+          .head_dim = m_arguments.head_dim};
+}
+
+// Keys of several pages side by side, as they are stored.
+CacheBlock BlockedTask::gather_pages(const CacheSide& side, KeyRange keys) const {
+  const std::size_t bytes = to_size(m_arguments.head_dim) * dtype_size(m_arguments.kv_dtype);
+  char* data = m_work.page_bytes.data();
+  float* scales = m_work.page_scales.data();
+  for (std::int64_t key = keys.begin; key < keys.end; ++key) {
+    const CacheHead head = cache_head(m_arguments, side, key, m_task.kv_head);
+    std::memcpy(data + to_size(key - keys.begin) * bytes, head.data, bytes);
+    if (head.scale != nullptr) scales[key - keys.begin] = *head.scale;
+  }
+  return {.data = data,
+          .dtype = m_arguments.kv_dtype,
+          .stride = m_arguments.head_dim,
+          .scales = scales,
+          .scale_stride = 1,
+          .count = keys.end - keys.begin,
+          .head_dim = m_arguments.head_dim};
 }
 
 void BlockedTask::copy_queries() {
@@ -133,7 +161,7 @@ void BlockedTask::compute_scores(KeyRange segment) {
       fallback_scores(chunk, segment, first, last);
       continue;
     }
-    m_vector.transpose_keys(cache_block(m_task.sequence->k, chunk), m_work.keys.data());
+    m_vector.transpose_keys(cache_block(keys_of(*m_task.sequence), chunk), m_work.keys.data());
     m_vector.score({.q = m_work.queries.data() + first * m_padded_dim,
                     .keys = m_work.keys.data(),
                     .scores = scores(first, key, segment),
@@ -155,8 +183,8 @@ void BlockedTask::fallback_scores(KeyRange chunk, KeyRange segment, std::int64_t
   const Dtype dtype = eager ? m_arguments.score_dtype : Dtype::f32;
   for (std::int64_t key = chunk.begin; key < chunk.end; ++key) {
     float* k = m_work.keys.data();
-    widen(m_arguments.kv_dtype, cache_block(m_task.sequence->k, {key, key + 1}).data, k,
-          to_size(m_arguments.head_dim));
+    const CacheHead head = cache_head(m_arguments, keys_of(*m_task.sequence), key, m_task.kv_head);
+    kv_widen(m_arguments.kv_dtype, head.data, head.scale, k, m_arguments.head_dim);
     for (std::int64_t query = first; query < last; ++query) {
       const float dot =
           reduce_dot(m_arguments.score_plan, m_work.queries.data() + query * m_padded_dim, k,
@@ -169,7 +197,8 @@ void BlockedTask::fallback_scores(KeyRange chunk, KeyRange segment, std::int64_t
 void BlockedTask::add_values(std::int64_t state_index, KeyRange segment) {
   for (std::int64_t key = segment.begin; key < segment.end; key += kKeyChunk) {
     const KeyRange chunk{key, std::min(key + kKeyChunk, segment.end)};
-    m_vector.widen_values(cache_block(m_task.sequence->v, chunk), m_columns, m_work.values.data());
+    m_vector.widen_values(cache_block(values_of(*m_task.sequence), chunk), m_columns,
+                          m_work.values.data());
     for (std::int64_t query = 0; query < m_queries; query += kValueQueries) {
       add_chunk(state_index, query, std::min(kValueQueries, m_queries - query), chunk, segment);
     }

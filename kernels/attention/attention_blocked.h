@@ -38,7 +38,8 @@ class BlockedTask {
   [[nodiscard]] float* scores(std::int64_t query, std::int64_t key, KeyRange segment) const {
     return m_work.scores.data() + query * m_score_stride + (key - segment.begin);
   }
-  [[nodiscard]] CacheBlock cache_block(const void* cache, KeyRange keys) const;
+  [[nodiscard]] CacheBlock cache_block(const CacheSide& side, KeyRange keys) const;
+  [[nodiscard]] CacheBlock gather_pages(const CacheSide& side, KeyRange keys) const;
   [[nodiscard]] bool merges_at_once() const {
     return m_arguments.split_combine == SplitCombine::sequential;
   }

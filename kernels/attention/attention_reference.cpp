@@ -5,15 +5,23 @@
 
 #include "kernels/attention/attention_task.h"
 #include "kernels/plan/portable_math.h"
+#include "kernels/quant/kv_codec.h"
 
 namespace driftscope {
 namespace {
 
-std::vector<float> widen_cache(const AttentionArguments& arguments, const void* cache,
+std::vector<float> widen_cache(const AttentionArguments& arguments, const CacheSide& side,
                                std::int64_t keys) {
   std::vector<float> values(
       static_cast<std::size_t>(keys * arguments.kv_heads * arguments.head_dim));
-  widen(arguments.kv_dtype, cache, values.data(), values.size());
+  float* target = values.data();
+  for (std::int64_t key = 0; key < keys; ++key) {
+    for (std::int64_t kv_head = 0; kv_head < arguments.kv_heads; ++kv_head) {
+      const CacheHead head = cache_head(arguments, side, key, kv_head);
+      kv_widen(arguments.kv_dtype, head.data, head.scale, target, arguments.head_dim);
+      target += arguments.head_dim;
+    }
+  }
   return values;
 }
 
@@ -51,8 +59,8 @@ void query_reference(const AttentionArguments& arguments, KeyRange keys, const f
 void attention_reference(const AttentionArguments& arguments, double* y) {
   for (const AttentionSequence& sequence : arguments.sequences) {
     const std::int64_t length = sequence.first_position + sequence.rows;
-    const std::vector<float> k = widen_cache(arguments, sequence.k, length);
-    const std::vector<float> v = widen_cache(arguments, sequence.v, length);
+    const std::vector<float> k = widen_cache(arguments, keys_of(sequence), length);
+    const std::vector<float> v = widen_cache(arguments, values_of(sequence), length);
     for (std::int64_t row = 0; row < sequence.rows; ++row) {
       const KeyRange keys = visible_keys(arguments, sequence.first_position + row);
       for (std::int64_t head = 0; head < arguments.heads; ++head) {

@@ -8,6 +8,7 @@
 
 #include "kernels/attention/attention_task.h"
 #include "kernels/plan/portable_math.h"
+#include "kernels/quant/kv_codec.h"
 #include "kernels/softmax/softmax.h"
 
 namespace driftscope {
@@ -24,13 +25,11 @@ struct Query {
   float* y;               // [head_dim]
 };
 
-std::vector<float> read_head(const Query& query, const void* cache, std::int64_t key) {
+std::vector<float> read_head(const Query& query, const CacheSide& side, std::int64_t key) {
   const AttentionArguments& arguments = query.arguments;
   std::vector<float> values(to_size(arguments.head_dim));
-  const std::int64_t offset = (key * arguments.kv_heads + query.task.kv_head) * arguments.head_dim;
-  const auto* bytes = static_cast<const unsigned char*>(cache);
-  widen(arguments.kv_dtype, bytes + to_size(offset) * dtype_size(arguments.kv_dtype), values.data(),
-        values.size());
+  const CacheHead head = cache_head(arguments, side, key, query.task.kv_head);
+  kv_widen(arguments.kv_dtype, head.data, head.scale, values.data(), arguments.head_dim);
   return values;
 }
 
@@ -39,7 +38,7 @@ std::vector<float> scores(const Query& query, KeyRange keys) {
   const Dtype dtype = arguments.kind == AttentionKind::eager ? arguments.score_dtype : Dtype::f32;
   std::vector<float> result;
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
-    const std::vector<float> k = read_head(query, query.task.sequence->k, key);
+    const std::vector<float> k = read_head(query, keys_of(*query.task.sequence), key);
     const float dot = reduce_dot(arguments.score_plan, query.q, k.data(), arguments.head_dim);
     result.push_back(round_to(dtype, round_to(dtype, dot) * arguments.scale));
   }
@@ -48,7 +47,7 @@ std::vector<float> scores(const Query& query, KeyRange keys) {
 
 void add_weighted_value(const Query& query, std::int64_t key, float weight,
                         std::vector<float>& sum) {
-  const std::vector<float> v = read_head(query, query.task.sequence->v, key);
+  const std::vector<float> v = read_head(query, values_of(*query.task.sequence), key);
   for (std::size_t i = 0; i < v.size(); ++i) sum[i] = std::fma(weight, v[i], sum[i]);
 }
 

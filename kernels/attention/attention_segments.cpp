@@ -27,6 +27,23 @@ Segmentation segmentation(const AttentionArguments& arguments, const AttentionSe
   return {.size = position + 1, .count = 1};
 }
 
+CacheHead cache_head(const AttentionArguments& arguments, const CacheSide& side, std::int64_t key,
+                     std::int64_t kv_head) {
+  const void* data = side.data;
+  const float* scales = side.scales;
+  if (side.block_tokens > 0) {
+    const std::int64_t block = key / side.block_tokens;
+    key %= side.block_tokens;
+    data = side.blocks[block];
+    if (arguments.kv_dtype == KvDtype::int8) scales = side.scale_blocks[block];
+  }
+  const std::int64_t head = key * arguments.kv_heads + kv_head;
+  const auto offset =
+      static_cast<std::size_t>(head * arguments.head_dim) * dtype_size(arguments.kv_dtype);
+  return {.data = static_cast<const unsigned char*>(data) + offset,
+          .scale = arguments.kv_dtype == KvDtype::int8 ? scales + head : nullptr};
+}
+
 void merge_order(const AttentionArguments& arguments, std::int64_t count, int* order) {
   if (arguments.split_combine == SplitCombine::arrival) {
     std::ranges::copy(arrival_order(arguments.sum_plan.arrival_seed, static_cast<int>(count)),

@@ -43,6 +43,31 @@ struct Segmentation {
 // order[i]: the i-th of `count` splits to be merged, for `sequential` and `arrival`.
 void merge_order(const AttentionArguments& arguments, std::int64_t count, int* order);
 
+// The keys or the values of a sequence.
+struct CacheSide {
+  const void* data;
+  const float* scales;
+  const void* const* blocks;
+  const float* const* scale_blocks;
+  std::int64_t block_tokens;
+};
+[[nodiscard]] inline CacheSide keys_of(const AttentionSequence& sequence) {
+  return {sequence.k, sequence.k_scales, sequence.k_blocks, sequence.k_scale_blocks,
+          sequence.block_tokens};
+}
+[[nodiscard]] inline CacheSide values_of(const AttentionSequence& sequence) {
+  return {sequence.v, sequence.v_scales, sequence.v_blocks, sequence.v_scale_blocks,
+          sequence.block_tokens};
+}
+
+// One head of one token.
+struct CacheHead {
+  const void* data;    // [head_dim]
+  const float* scale;  // null where the type has none
+};
+[[nodiscard]] CacheHead cache_head(const AttentionArguments& arguments, const CacheSide& side,
+                                   std::int64_t key, std::int64_t kv_head);
+
 using AttentionFunction = void (*)(const AttentionArguments&, const AttentionTask&);
 void attention_task_scalar(const AttentionArguments& arguments, const AttentionTask& task);
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/plan/dtype.h"
+#include "kernels/plan/kv_dtype.h"
 #include "kernels/plan/reduction_plan.h"
 
 namespace driftscope {
@@ -22,9 +23,11 @@ inline constexpr std::int64_t kValueQueries = 4;
 // Part of a K or V cache: one head of `count` neighbouring keys.
 struct CacheBlock {
   const void* data;  // the head of the first key
-  Dtype dtype;
-  std::int64_t stride;  // elements from key to key
-  std::int64_t count;   // at most kKeyChunk
+  KvDtype dtype;
+  std::int64_t stride;        // elements from key to key
+  const float* scales;        // int8: of the first key's head
+  std::int64_t scale_stride;  // from key to key
+  std::int64_t count;         // at most kKeyChunk
   std::int64_t head_dim;
 };
 

@@ -33,6 +33,8 @@ struct AttentionWorkspace {
   std::vector<double> denominator;  // [states, queries], softmax_dtype f64 only
   std::vector<char> filled;         // [states, queries]
   std::vector<KeyRange> visible;    // [queries]
+  std::vector<char> page_bytes;     // one head of kKeyChunk keys, paged cache only
+  std::vector<float> page_scales;   // [kKeyChunk]
   std::vector<int> plan_order;
   std::vector<int> merge_order;
 };

@@ -66,13 +66,82 @@ DRIFTSCOPE_INLINE void transpose(Floats* rows) {
 
 #endif
 
-// Elements dim … dim + kWidth - 1 of one key's head, zero behind head_dim.
-DRIFTSCOPE_INLINE Floats load_dims(const CacheBlock& block, std::int64_t key, std::int64_t dim) {
-  const std::int64_t offset =
-      (key * block.stride + dim) * static_cast<std::int64_t>(block.dtype == Dtype::f32 ? 4 : 2);
-  const char* source = static_cast<const char*>(block.data) + offset;
+// kWidth bytes of a coded cache, in the low half of what a register of bytes holds.
+#if defined(__AVX512F__)
+DRIFTSCOPE_INLINE __m128i load_bytes(const std::uint8_t* p) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+}
+DRIFTSCOPE_INLINE Floats int8_values(__m128i bytes) {
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
+}
+// The bits of e4m3 in an f16 are 2^-8 of the value; 480 is where e4m3 has its NaN.
+DRIFTSCOPE_INLINE Floats fp8_values(__m128i bytes) {
+  const __m256i wide = _mm256_slli_epi16(_mm256_cvtepi8_epi16(bytes), 7);
+  const __m256i half = _mm256_and_si256(wide, _mm256_set1_epi16(static_cast<short>(0xbfff)));
+  const Floats values = _mm512_mul_ps(_mm512_cvtph_ps(half), _mm512_set1_ps(256.0F));
+  const __mmask16 nan =
+      _mm512_cmp_ps_mask(_mm512_abs_ps(values), _mm512_set1_ps(480.0F), _CMP_EQ_OQ);
+  return _mm512_mask_mov_ps(values, nan, _mm512_set1_ps(__builtin_nanf("")));
+}
+#else
+DRIFTSCOPE_INLINE __m128i load_bytes(const std::uint8_t* p) {
+  return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+}
+DRIFTSCOPE_INLINE Floats int8_values(__m128i bytes) {
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+}
+// The bits of e4m3 in an f16 are 2^-8 of the value; 480 is where e4m3 has its NaN.
+DRIFTSCOPE_INLINE Floats fp8_values(__m128i bytes) {
+  const __m128i wide = _mm_slli_epi16(_mm_cvtepi8_epi16(bytes), 7);
+  const __m128i half = _mm_and_si128(wide, _mm_set1_epi16(static_cast<short>(0xbfff)));
+  const Floats values = _mm256_mul_ps(_mm256_cvtph_ps(half), _mm256_set1_ps(256.0F));
+  const Floats size = _mm256_and_ps(values, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
+  const Floats nan = _mm256_cmp_ps(size, _mm256_set1_ps(480.0F), _CMP_EQ_OQ);
+  return _mm256_blendv_ps(values, _mm256_set1_ps(__builtin_nanf("")), nan);
+}
+#endif
+
+// Elements dim … dim + kWidth - 1 of one key's head in a type of two or four bytes.
+template <Dtype D>
+DRIFTSCOPE_INLINE Floats load_plain(const CacheBlock& block, std::int64_t key, std::int64_t dim) {
+  constexpr std::int64_t kElement = D == Dtype::f32 ? 4 : 2;
+  const char* source = static_cast<const char*>(block.data) + (key * block.stride + dim) * kElement;
   const std::int64_t left = block.head_dim - dim;
-  return left >= kWidth ? load_as(block.dtype, source) : load_first_as(block.dtype, source, left);
+  return left >= kWidth ? load_as(D, source) : load_first_as(D, source, left);
+}
+
+// The same where an element is one byte.
+DRIFTSCOPE_INLINE Floats load_coded(const CacheBlock& block, std::int64_t key, std::int64_t dim) {
+  const auto* source = static_cast<const std::uint8_t*>(block.data) + (key * block.stride + dim);
+  const std::int64_t left = block.head_dim - dim;
+  std::uint8_t part[16] = {};
+  if (left < kWidth) {
+    for (std::int64_t i = 0; i < left; ++i) part[i] = source[i];
+    source = part;
+  }
+  const __m128i bytes = load_bytes(source);
+  if (block.dtype == KvDtype::fp8_e4m3) return fp8_values(bytes);
+  const Floats values = mul(int8_values(bytes), all(block.scales[key * block.scale_stride]));
+  if (left >= kWidth) return values;
+  float dims[kWidth];
+  store(dims, values);
+  return load_first(dims, left, all(0.0F));
+}
+
+// Zero behind head_dim.
+DRIFTSCOPE_INLINE Floats load_dims(const CacheBlock& block, std::int64_t key, std::int64_t dim) {
+  switch (block.dtype) {
+    case KvDtype::f32:
+      return load_plain<Dtype::f32>(block, key, dim);
+    case KvDtype::f16:
+      return load_plain<Dtype::f16>(block, key, dim);
+    case KvDtype::bf16:
+      return load_plain<Dtype::bf16>(block, key, dim);
+    case KvDtype::fp8_e4m3:
+    case KvDtype::int8:
+      break;
+  }
+  return load_coded(block, key, dim);
 }
 
 void transpose_keys(const CacheBlock& block, float* target) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/matmul/matmul_driver.h"
+#include "kernels/quant/quantise.h"
 
 namespace driftscope {
 
@@ -32,7 +33,9 @@ void run_avx512(const MatmulArguments& arguments, Parallel& parallel) {
   run_matmul(arguments, narrow ? kAvx2Kernels : kAvx512Kernels, kAvx512Kernels, parallel);
 }
 
-// Where a row of the batch is computed, and beside whom, never matters; nor does the machine.
+// Where a row of the batch is computed, and beside whom, never matters; nor does the machine. That
+// holds for every weight format: quantised weights become the same f32 values everywhere, and the
+// integer sums of int8_dynamic are exact, so within a chunk not even their order matters.
 constexpr std::array kVariants = {
     MatmulVariant{"scalar", Isa::scalar, Determinism::device_to_device, true, run_scalar},
     MatmulVariant{"avx2", Isa::avx2, Determinism::device_to_device, true, run_avx2},
@@ -65,10 +68,47 @@ WeightView part_of(const WeightView& weight, std::int64_t row, std::int64_t rows
   part.data =
       static_cast<const char*>(weight.data) +
       (row * weight.stride() + column) * static_cast<std::int64_t>(dtype_size(weight.dtype));
+  if (weight.quantised.present()) {
+    part.quantised = weight.quantised.from_row(row);
+    part.quantised.first_term += column;
+    part.data = part.quantised.codes;
+  }
   part.rows = rows;
   part.columns = columns;
   part.row_stride = weight.stride();
   return part;
+}
+
+// Row j of the weights as f32.
+void read_weights(const WeightView& weight, std::int64_t j, std::vector<float>& w) {
+  if (weight.quantised.present()) {
+    return dequantise_row(weight.quantised, j, 0, weight.columns, w.data());
+  }
+  const auto* row = static_cast<const char*>(weight.data) +
+                    j * weight.stride() * static_cast<std::int64_t>(dtype_size(weight.dtype));
+  widen(weight.dtype, row, w.data(), w.size());
+}
+
+// The inputs of the sums: x itself, or its codes times their scale, in f64.
+std::vector<double> reference_inputs(const MatmulArguments& arguments) {
+  const auto k = static_cast<std::size_t>(arguments.weight.columns);
+  const auto rows = static_cast<std::size_t>(arguments.m);
+  const std::size_t stride =
+      arguments.x_stride == 0 ? k : static_cast<std::size_t>(arguments.x_stride);
+  std::vector<double> x;
+  for (std::size_t i = 0; i < rows; ++i) {
+    x.insert(x.end(), arguments.x + i * stride, arguments.x + i * stride + k);
+  }
+  const QuantisedView& codes = arguments.weight.quantised;
+  if (!codes.present() || codes.format != QuantFormat::int8_dynamic) return x;
+  std::vector<std::int16_t> row(k);
+  for (std::size_t i = 0; i < rows; ++i) {
+    const float scale =
+        quantise_activations(arguments.x + i * stride, arguments.weight.columns, row.data());
+    for (std::size_t t = 0; t < k; ++t)
+      x[i * k + t] = static_cast<double>(row[t]) * static_cast<double>(scale);
+  }
+  return x;
 }
 
 }  // namespace
@@ -84,19 +124,16 @@ WeightView column_slice(const WeightView& weight, std::int64_t first, std::int64
 void matmul_reference(const MatmulArguments& arguments, double* y) {
   const std::int64_t k = arguments.weight.columns;
   const std::int64_t n = arguments.weight.rows;
-  const std::int64_t x_stride = arguments.x_stride == 0 ? k : arguments.x_stride;
   const std::int64_t y_stride = arguments.y_stride == 0 ? n : arguments.y_stride;
   std::vector<float> w(static_cast<std::size_t>(k));
+  const std::vector<double> inputs = reference_inputs(arguments);
   for (std::int64_t j = 0; j < n; ++j) {
-    const auto* row = static_cast<const char*>(arguments.weight.data) +
-                      j * arguments.weight.stride() *
-                          static_cast<std::int64_t>(dtype_size(arguments.weight.dtype));
-    widen(arguments.weight.dtype, row, w.data(), w.size());
+    read_weights(arguments.weight, j, w);
     for (std::int64_t i = 0; i < arguments.m; ++i) {
-      const float* x = arguments.x + i * x_stride;
+      const double* x = inputs.data() + i * k;
       double sum = 0.0;
       for (std::int64_t t = 0; t < k; ++t) {
-        sum += static_cast<double>(x[t]) * static_cast<double>(w[static_cast<std::size_t>(t)]);
+        sum += x[t] * static_cast<double>(w[static_cast<std::size_t>(t)]);
       }
       if (arguments.bias != nullptr) sum += static_cast<double>(arguments.bias[j]);
       y[i * y_stride + j] = sum;

@@ -11,6 +11,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/plan/dtype.h"
 #include "kernels/plan/reduction_plan.h"
+#include "kernels/quant/quantised_view.h"
 
 namespace driftscope {
 
@@ -24,6 +25,9 @@ struct WeightView {
   [[nodiscard]] constexpr std::int64_t stride() const {
     return row_stride == 0 ? columns : row_stride;
   }
+  // Where present, the weights are these codes (int4: groups of at least 16 terms): each stands for
+  // an f32 value (quantise.h), and `dtype` says nothing. `data` is not read, but not null.
+  QuantisedView quantised = {};
 };
 // Rows (outputs) first … first + count - 1, or columns (terms), of the same bytes.
 [[nodiscard]] WeightView row_slice(const WeightView& weight, std::int64_t first,
@@ -43,6 +47,14 @@ struct MatmulArguments {
   // Each output is rounded to this type once, after the bias (f32: not at all).
   Dtype output_dtype = Dtype::f32;
 };
+// QuantFormat::int8_dynamic: each row of x is quantised too (quantise_activations), and
+//   d_c = sum over chunk c of (code of x) · (code of w), exact in 32-bit integers, so that neither
+//     lanes nor instruction set nor the number of rows matter;
+//   the d_c, each rounded to f32, are combined as step 4 of the plan says (f64, kahan: exactly, in
+//     f64, rounded once);
+//   y = that · (scale of x · scale of w), two f32 products, then the bias.
+// K may be at most kMostInt8Terms there.
+inline constexpr std::int64_t kMostInt8Terms = 133144;  // 127 · 127 · K stays below 2^31
 
 // One way to compute it. All portable variants give the same bits.
 struct MatmulVariant {
@@ -58,7 +70,8 @@ struct MatmulVariant {
 // the weight, the bias and the plan, and on nothing else.
 void matmul(const MatmulArguments& arguments, Isa isa, Parallel& parallel);
 
-// The same in f64 throughout (inputs widened, plain rising sum): the witness in tests.
+// The same in f64 throughout (inputs widened, plain rising sum): the witness in tests. Quantised
+// weights count with their f32 values, int8_dynamic's inputs with code · scale.
 void matmul_reference(const MatmulArguments& arguments, double* y);
 
 }  // namespace driftscope

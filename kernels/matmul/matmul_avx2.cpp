@@ -83,7 +83,9 @@ struct Vec {
 
 #include "kernels/matmul/matmul_simd.h"
 // After it: uses its Vec and combine().
+#include "kernels/matmul/matmul_codes_simd.h"
 #include "kernels/matmul/matmul_gemm_simd.h"
+#include "kernels/matmul/matmul_int8_simd.h"
 
 namespace driftscope::matmul_detail {
 
@@ -96,6 +98,9 @@ const MatmulKernels kAvx2Kernels = {
     .gemm = run_gemm,
     .finish = run_finish,
     .generic = run_generic,
+    .codes = run_codes,
+    .dequantise = run_dequantise,
+    .int8_tile = run_int8_tile,
 };
 
 }  // namespace driftscope::matmul_detail

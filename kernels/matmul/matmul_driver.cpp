@@ -5,7 +5,9 @@
 #include <cassert>
 #include <vector>
 
+#include "kernels/matmul/matmul_int8.h"
 #include "kernels/matmul/matmul_scratch.h"
+#include "kernels/quant/quantise.h"
 
 namespace driftscope::matmul_detail {
 
@@ -48,6 +50,40 @@ struct Call {
 const void* weight_at(const WeightView& weight, std::int64_t row, std::int64_t column) {
   return static_cast<const char*>(weight.data) +
          (row * weight.stride() + column) * static_cast<std::int64_t>(dtype_size(weight.dtype));
+}
+
+// Bytes from one output's weights to the next's.
+std::int64_t weight_row_bytes(const WeightView& weight) {
+  if (weight.quantised.present()) return weight.quantised.code_stride;
+  return weight.columns * static_cast<std::int64_t>(dtype_size(weight.dtype));
+}
+
+// Weights of a chunk as a kernel for plain elements reads them.
+struct PlainWeights {
+  const void* data;  // [rows, length]
+  std::int64_t stride;
+  Dtype dtype;
+};
+
+// Quantised weights as f32, in `scratch`; others where they lie.
+PlainWeights plain_weights(const Call& call, std::int64_t n0, std::int64_t rows, std::int64_t begin,
+                           std::int64_t length, Scratch& scratch) {
+  const WeightView& weight = call.arguments.weight;
+  if (!weight.quantised.present()) {
+    return {.data = weight_at(weight, n0, begin), .stride = weight.stride(), .dtype = weight.dtype};
+  }
+  begin += weight.quantised.first_term;
+  // int4 is read from a whole block on.
+  const std::int64_t first = weight.quantised.is_int4() ? begin / kInt4Block * kInt4Block : begin;
+  const std::int64_t stride = round_up(begin + length - first, 16);
+  float* target = scratch.floats(rows * stride);
+  call.kernels.dequantise({.codes = weight.quantised.from_row(n0),
+                           .rows = rows,
+                           .begin = first,
+                           .length = begin + length - first,
+                           .target = target,
+                           .target_stride = stride});
+  return {.data = target + (begin - first), .stride = stride, .dtype = Dtype::f32};
 }
 
 std::int64_t length_of(const Call& call, std::int64_t chunk) {
@@ -119,26 +155,55 @@ void store_chunks(const Call& call, float* sums, std::int64_t m0, std::int64_t r
 
 // ---- few rows ----
 
+// Beyond so many rows, weights widened once serve all of them better than codes read again.
+constexpr std::int64_t kMostCodesRows = 6;
+
+bool runs_on_codes(const Call& call) {
+  const QuantisedView& codes = call.arguments.weight.quantised;
+  return codes.present() && call.arguments.m <= kMostCodesRows &&
+         (!codes.is_int4() || (codes.first_term % kInt4Block == 0 &&
+                               (call.chunks == 1 || call.chunk % kInt4Block == 0)));
+}
+
 // Outputs [n0, n0 + count) of every row.
 void direct_block(const Call& call, std::int64_t n0, std::int64_t count) {
   static thread_local Scratch scratch;
+  static thread_local Scratch weights_scratch;
   const MatmulArguments& arguments = call.arguments;
   const std::int64_t m = arguments.m;
   const bool plain = single_plain_chunk(call);
+  const bool codes = runs_on_codes(call);
   float* sums = plain ? arguments.y + n0 : scratch.floats(arguments.plan.split_k * m * count);
   for (std::int64_t chunk = 0; chunk < call.chunks; ++chunk) {
-    call.kernels.direct({.x = arguments.x + chunk * call.chunk,
-                         .x_stride = call.x_stride,
-                         .m = m,
-                         .w = weight_at(arguments.weight, n0, chunk * call.chunk),
-                         .w_stride = arguments.weight.stride(),
-                         .dtype = arguments.weight.dtype,
-                         .n = count,
-                         .length = length_of(call, chunk),
-                         .lanes = arguments.plan.lanes,
-                         .combine = arguments.plan.lane_combine,
-                         .out = sums + chunk * m * count,
-                         .out_stride = plain ? call.y_stride : count});
+    const std::int64_t begin = chunk * call.chunk;
+    if (codes) {
+      call.x_strideernels.codes({.x = arguments.x + begin,
+                                 .x_stride = call.x_stride,
+                                 .m = m,
+                                 .codes = arguments.weight.quantised.from_row(n0),
+                                 .begin = arguments.weight.quantised.first_term + begin,
+                                 .n = count,
+                                 .length = length_of(call, chunk),
+                                 .lanes = arguments.plan.lanes,
+                                 .combine = arguments.plan.lane_combine,
+                                 .out = sums + chunk * m * count,
+                                 .out_stride = plain ? call.y_stride : count});
+      continue;
+    }
+    const PlainWeights weights =
+        plain_weights(call, n0, count, begin, length_of(call, chunk), weights_scratch);
+    call.x_strideernels.direct({.x = arguments.x + begin,
+                                .x_stride = call.x_stride,
+                                .m = m,
+                                .w = weights.data,
+                                .w_stride = weights.stride,
+                                .dtype = weights.dtype,
+                                .n = count,
+                                .length = length_of(call, chunk),
+                                .lanes = arguments.plan.lanes,
+                                .combine = arguments.plan.lane_combine,
+                                .out = sums + chunk * m * count,
+                                .out_stride = plain ? call.y_stride : count});
   }
   if (!plain) store_chunks(call, sums, 0, m, n0, count);
 }
@@ -149,11 +214,11 @@ constexpr std::int64_t kBytesPerTask = 256 * 1024;
 constexpr std::int64_t kSplitOutputs = 24;
 
 void run_direct(const Call& call, Parallel& parallel) {
-  const std::int64_t row_bytes = std::max<std::int64_t>(
-      1, call.k * static_cast<std::int64_t>(dtype_size(call.arguments.weight.dtype)));
+  const std::int64_t row_bytes = std::max<std::int64_t>(1, weight_row_bytes(call.arguments.weight));
   const std::int64_t wanted = std::max<std::int64_t>(1, kBytesPerTask / row_bytes);
   const std::int64_t per_task = std::min(call.n, round_up(wanted, kSplitOutputs));
-  const std::int64_t step = call.arguments.plan.split_k == 1 ? per_task : kSplitOutputs;
+  const bool whole = call.arguments.plan.split_k == 1 && !call.arguments.weight.quantised.present();
+  const std::int64_t step = whole ? per_task : kSplitOutputs;
   const auto task = [&](std::size_t index, int) {
     const std::int64_t begin = static_cast<std::int64_t>(index) * per_task;
     const std::int64_t end = std::min(call.n, begin + per_task);
@@ -228,11 +293,15 @@ void gemm_chunk(const Call& call, const Slab& slab, std::int64_t chunk, std::int
                 std::int64_t count, float* packed, float* accumulators, const Target& target) {
   const PanelLayout layout = layout_of(call, chunk);
   const std::int64_t outputs = call.kernels.tile_outputs;
+  static thread_local Scratch weights_scratch;
   for (std::int64_t j = 0; j < count; j += outputs) {
-    call.kernels.pack({.source = weight_at(call.arguments.weight, n0 + j, chunk * call.chunk),
-                       .stride = call.arguments.weight.stride(),
-                       .dtype = call.arguments.weight.dtype,
-                       .rows = std::min(outputs, count - j),
+    const std::int64_t rows = std::min(outputs, count - j);
+    const PlainWeights weights = plain_weights(call, n0 + j, rows, chunk * call.chunk,
+                                               length_of(call, chunk), weights_scratch);
+    call.kernels.pack({.source = weights.data,
+                       .stride = weights.stride,
+                       .dtype = weights.dtype,
+                       .rows = rows,
                        .panel_rows = outputs,
                        .length = length_of(call, chunk),
                        .layout = layout,
@@ -334,8 +403,12 @@ void general_block(const Call& call, std::int64_t n0, std::int64_t count) {
   void* states =
       states_scratch.bytes(static_cast<std::size_t>(generic_scratch_bytes(arguments.plan)));
   for (std::int64_t j = n0; j < n0 + count; ++j) {
-    widen(arguments.weight.dtype, weight_at(arguments.weight, j, 0), w,
-          static_cast<std::size_t>(call.k));
+    if (arguments.weight.quantised.present()) {
+      dequantise_row(arguments.weight.quantised, j, 0, call.k, w);
+    } else {
+      widen(arguments.weight.dtype, weight_at(arguments.weight, j, 0), w,
+            static_cast<std::size_t>(call.k));
+    }
     for (std::int64_t i = 0; i < arguments.m; ++i) {
       arguments.y[i * call.y_stride + j] =
           call.kernels.generic({.x = arguments.x + i * call.x_stride,
@@ -378,6 +451,10 @@ void run_matmul(const MatmulArguments& arguments, const MatmulKernels& fast,
   assert(plan.lanes >= 1 && plan.lanes <= 1024 && (plan.lanes & (plan.lanes - 1)) == 0);
   assert(plan.split_k >= 1 && arguments.m >= 1);
   assert(arguments.weight.dtype != Dtype::f64);
+  if (arguments.weight.quantised.present() &&
+      arguments.weight.quantised.format == QuantFormat::int8_dynamic) {
+    return run_int8(arguments, general.int8_tile, parallel);
+  }
   const std::int64_t k = arguments.weight.columns;
   const std::int64_t chunk = chunk_length(plan, k);
   const bool use_fast = has_fast_path(plan, fast.vector_width);

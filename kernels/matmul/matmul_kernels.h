@@ -8,6 +8,7 @@
 
 #include "kernels/plan/dtype.h"
 #include "kernels/plan/reduction_plan.h"
+#include "kernels/quant/quantised_view.h"
 
 namespace driftscope::matmul_detail {
 
@@ -25,6 +26,45 @@ struct DirectJob {
   LaneCombine combine = LaneCombine::butterfly;
   float* out = nullptr;  // [m, n], row stride out_stride
   std::int64_t out_stride = 0;
+};
+
+// The same for quantised weights. Terms count from the start of the row of codes, whatever
+// codes.first_term says; int8 and fp8: any `begin`, int4: a multiple of kInt4Block.
+struct CodesJob {
+  const float* x = nullptr;  // [m, length], row stride x_stride
+  std::int64_t x_stride = 0;
+  std::int64_t m = 0;
+  QuantisedView codes;     // from the first output on
+  std::int64_t begin = 0;  // of the chunk, in terms of the row
+  std::int64_t n = 0;
+  std::int64_t length = 0;  // terms of the chunk, at least 1
+  int lanes = 0;
+  LaneCombine combine = LaneCombine::butterfly;
+  float* out = nullptr;  // [m, n], row stride out_stride
+  std::int64_t out_stride = 0;
+};
+
+// Terms begin … begin + length - 1 of `rows` rows as f32; `begin` as in CodesJob.
+struct DequantiseJob {
+  QuantisedView codes;  // from the first row on
+  std::int64_t rows = 0;
+  std::int64_t begin = 0;
+  std::int64_t length = 0;
+  float* target = nullptr;  // [rows, length], row stride target_stride
+  std::int64_t target_stride = 0;
+};
+
+// Exact integer products of a chunk: out[i, j] = sum over the terms of x · w.
+struct Int8Job {
+  const std::int16_t* x = nullptr;         // [m, length], int8 values, row stride x_stride
+  const std::uint8_t* x_offset = nullptr;  // the same plus 128; read by the VNNI kernel only
+  std::int64_t x_stride = 0;
+  std::int64_t m = 0;
+  const std::int8_t* w = nullptr;  // [n, length], row stride w_stride
+  std::int64_t w_stride = 0;
+  std::int64_t n = 0;
+  std::int64_t length = 0;
+  std::int32_t* out = nullptr;  // [m, n]
 };
 
 // How a chunk of `length` terms lies in a set of packed panels of R rows each, W = vector width,
@@ -91,12 +131,17 @@ struct MatmulKernels {
   // y[j] = y[j] + bias[j] (null: y[j]) for j < count, a NaN made canonical.
   void (*finish)(float* y, const float* bias, std::int64_t count);
   float (*generic)(const GenericJob&);
+  void (*codes)(const CodesJob&);            // null where vector_width is 0
+  void (*dequantise)(const DequantiseJob&);  // null where vector_width is 0
+  void (*int8_tile)(const Int8Job&);
 };
 
 extern const MatmulKernels kScalarKernels;
 #if defined(__x86_64__)
 extern const MatmulKernels kAvx2Kernels;
 extern const MatmulKernels kAvx512Kernels;
+// In place of kAvx512Kernels.int8_tile where the CPU has AVX512-VNNI: the same integers.
+void run_int8_tile_vnni(const Int8Job& job);
 #endif
 
 }  // namespace driftscope::matmul_detail

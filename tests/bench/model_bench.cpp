@@ -3,10 +3,13 @@
 //
 //   model_bench make FOLDER [0.5B|15M]   writes a synthetic checkpoint
 //   model_bench run FOLDER [--threads 1,2] [--prefill 512] [--decode 32] [--rounds 3]
-//                          [--storage copied|mapped] [--set KNOB=VALUE]… [--csv FILE]
+//                          [--storage copied|mapped] [--quantisation none,int8_w8a16,…]
+//                          [--set KNOB=VALUE]… [--csv FILE]
 //
-// Decode is held against the memory read rate (every weight is read once a token), prefill against
-// the f32 multiply-add rate; both are measured between the rounds. Medians of the rounds.
+// One row per quantisation and number of threads. --set weight_dtype and lm_head_dtype choose what
+// is not quantised. Decode is held against the memory read rate (every weight is read once a
+// token), prefill against the f32 multiply-add rate; both are measured between the rounds. Medians
+// of the rounds.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,9 +20,11 @@
 #include <string>
 #include <vector>
 
+#include "engine/backend/host/host_weights.h"
 #include "engine/config/knob.h"
 #include "engine/exec/backend_factory.h"
 #include "engine/exec/batch_engine.h"
+#include "kernels/quant/quantise.h"
 #include "tests/bench/matmul_bench_limits.h"
 #include "tests/bench/synthetic_checkpoint.h"
 
@@ -34,6 +39,7 @@ struct Options {
   int rounds = 3;
   std::optional<WeightStorage> storage;
   RunConfig config;
+  std::vector<std::string> quantisations;  // empty: as the configuration says
   std::string csv;
 };
 
@@ -49,14 +55,41 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+std::size_t held_size(WeightDtype wanted, Dtype stored) {
+  switch (wanted) {
+    case WeightDtype::checkpoint:
+      return dtype_size(stored);
+    case WeightDtype::f32:
+      return 4;
+    case WeightDtype::f16:
+    case WeightDtype::bf16:
+      return 2;
+  }
+  return dtype_size(stored);
+}
+
+// Bytes of a matrix as the configuration holds it, scales and zero points included.
+double held_bytes(const TensorView& tensor, const std::optional<QuantSpec>& spec,
+                  WeightDtype dtype) {
+  if (!spec) {
+    return static_cast<double>(tensor.elements()) *
+           static_cast<double>(held_size(dtype, tensor.dtype));
+  }
+  const QuantLayout layout = quant_layout(*spec, tensor.shape[0], tensor.shape[1]);
+  return static_cast<double>(layout.code_bytes + layout.scale_count * sizeof(float) +
+                             layout.zero_bytes);
+}
+
 // Bytes of weights that one decode step reads: all but the embedding's other rows, and the LM head.
-double bytes_per_token(const ModelCheckpoint& checkpoint) {
-  double bytes = static_cast<double>(checkpoint.lm_head().bytes());
+double bytes_per_token(const ModelCheckpoint& checkpoint, const RunConfig& config) {
+  const auto spec = quant_spec(config);
+  double bytes = held_bytes(checkpoint.lm_head(), config.quantise_lm_head ? spec : std::nullopt,
+                            config.lm_head_dtype);
   for (std::int64_t i = 0; i < checkpoint.description().layers; ++i) {
     const LayerTensors& layer = checkpoint.layer(i);
     for (const TensorView* tensor :
          {&layer.q, &layer.k, &layer.v, &layer.o, &layer.gate, &layer.up, &layer.down}) {
-      bytes += static_cast<double>(tensor->bytes());
+      bytes += held_bytes(*tensor, spec, config.weight_dtype);
     }
   }
   return bytes;
@@ -92,9 +125,8 @@ Value value_or_exit(Result<Value> result) {
 }
 
 Measured measure(const std::shared_ptr<const ModelCheckpoint>& checkpoint, const Options& options,
-                 int threads, BackendFactory& factory, const HugeBuffer& memory) {
-  RunConfig config = options.config;
-  config.threads = threads;
+                 const RunConfig& config, BackendFactory& factory, const HugeBuffer& memory) {
+  const auto threads = static_cast<int>(config.threads);
   const std::shared_ptr<Backend> backend = value_or_exit(factory.open(checkpoint, config));
   const auto engine = value_or_exit(
       BatchEngine::create(backend, config, {}, TapLevel::logits, options.prefill + options.decode));
@@ -119,6 +151,26 @@ Measured measure(const std::shared_ptr<const ModelCheckpoint>& checkpoint, const
   return {median(prefill), median(decode), median(read), median(flops)};
 }
 
+std::vector<RunConfig> configurations(const Options& options) {
+  std::vector<RunConfig> result;
+  const auto add = [&](RunConfig config) {
+    for (const int threads : options.threads) {
+      config.threads = threads;
+      result.push_back(config);
+    }
+  };
+  if (options.quantisations.empty()) add(options.config);
+  for (const std::string& quantisation : options.quantisations) {
+    RunConfig config = options.config;
+    if (auto set = set_knob(config, "quantisation", quantisation); !set) {
+      fmt::print(stderr, "model_bench: {}\n", set.error().message);
+      std::exit(2);
+    }
+    add(config);
+  }
+  return result;
+}
+
 void run(const Options& options) {
   const auto checkpoint = value_or_exit(ModelCheckpoint::open(options.folder));
   BackendFactory factory;
@@ -126,22 +178,29 @@ void run(const Options& options) {
   const HugeBuffer memory(std::size_t{512} << 20U);
   std::ofstream csv;
   if (!options.csv.empty()) csv.open(options.csv);
-  if (csv) csv << "threads,prefill_tokens_per_s,share_of_fma,decode_tokens_per_s,share_of_read\n";
-  const double bytes = bytes_per_token(*checkpoint);
+  if (csv)
+    csv << "quantisation,threads,prefill_tokens_per_s,share_of_fma,decode_tokens_per_s,share_of_"
+           "read\n";
   const double operations = operations_per_prefill(*checkpoint, options.prefill);
-  fmt::print("{:>7} {:>12} {:>10} {:>8} {:>12} {:>8} {:>10} {:>8}\n", "threads", "prefill t/s",
-             "GFLOP/s", "of peak", "decode t/s", "GB/s", "read GB/s", "of read");
-  for (const int threads : options.threads) {
-    const Measured m = measure(checkpoint, options, threads, factory, memory);
+  fmt::print("{:>15} {:>7} {:>12} {:>10} {:>8} {:>12} {:>8} {:>10} {:>8}\n", "quantisation",
+             "threads", "prefill t/s", "GFLOP/s", "of peak", "decode t/s", "GB/s", "read GB/s",
+             "of read");
+  for (const RunConfig& config : configurations(options)) {
+    const std::int64_t threads = config.threads;
+    const std::string quantisation = get_knob(config, *find_knob("quantisation"));
+    const double bytes = bytes_per_token(*checkpoint, config);
+    const Measured m = measure(checkpoint, options, config, factory, memory);
     const double flops = operations * m.prefill_tokens_per_s / static_cast<double>(options.prefill);
     const double rate = bytes * m.decode_tokens_per_s;
-    fmt::print("{:>7} {:>12.1f} {:>10.1f} {:>7.1f}% {:>12.2f} {:>8.1f} {:>10.1f} {:>7.1f}%\n",
-               threads, m.prefill_tokens_per_s, flops * 1e-9, 100 * flops / m.flops_per_s,
-               m.decode_tokens_per_s, rate * 1e-9, m.read_bytes_per_s * 1e-9,
-               100 * rate / m.read_bytes_per_s);
+    fmt::print(
+        "{:>15} {:>7} {:>12.1f} {:>10.1f} {:>7.1f}% {:>12.2f} {:>8.1f} {:>10.1f} "
+        "{:>7.1f}%\n",
+        quantisation, threads, m.prefill_tokens_per_s, flops * 1e-9, 100 * flops / m.flops_per_s,
+        m.decode_tokens_per_s, rate * 1e-9, m.read_bytes_per_s * 1e-9,
+        100 * rate / m.read_bytes_per_s);
     if (csv) {
-      csv << fmt::format("{},{},{},{},{}\n", threads, m.prefill_tokens_per_s, flops / m.flops_per_s,
-                         m.decode_tokens_per_s, rate / m.read_bytes_per_s);
+      csv << fmt::format("{},{},{},{},{},{}\n", quantisation, threads, m.prefill_tokens_per_s,
+                         flops / m.flops_per_s, m.decode_tokens_per_s, rate / m.read_bytes_per_s);
     }
   }
 }
@@ -150,8 +209,9 @@ void run(const Options& options) {
   fmt::print(stderr,
              "model_bench make FOLDER [0.5B|15M]\n"
              "model_bench run FOLDER [--threads 1,2] [--prefill N] [--decode N] [--rounds N]\n"
-             "            [--storage copied|mapped] [--set KNOB=VALUE]... [--csv FILE] "
-             "[--cpu-clock]\n");
+             "            [--storage copied|mapped] [--quantisation NAME,NAME] "
+             "[--set KNOB=VALUE]...\n"
+             "            [--csv FILE] [--cpu-clock]\n");
   std::exit(2);
 }
 
@@ -162,14 +222,20 @@ std::int64_t number(const std::string& text) {
   return value;
 }
 
-std::vector<int> number_list(const std::string& text) {
-  std::vector<int> values;
+std::vector<std::string> list(const std::string& text) {
+  std::vector<std::string> values;
   std::size_t begin = 0;
   while (begin <= text.size()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    values.push_back(static_cast<int>(number(text.substr(begin, end - begin))));
+    values.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
+  return values;
+}
+
+std::vector<int> number_list(const std::string& text) {
+  std::vector<int> values;
+  for (const std::string& part : list(text)) values.push_back(static_cast<int>(number(part)));
   return values;
 }
 
@@ -194,6 +260,8 @@ Options parse(const std::vector<std::string>& arguments) {
       options.rounds = static_cast<int>(number(value));
     } else if (flag == "--storage") {
       options.storage = value == "mapped" ? WeightStorage::mapped : WeightStorage::copied;
+    } else if (flag == "--quantisation") {
+      options.quantisations = list(value);
     } else if (flag == "--csv") {
       options.csv = value;
     } else if (flag == "--set") {

@@ -99,7 +99,7 @@ ExperimentFacts sample_facts(const SampleShape& shape) {
   facts.model_sha256_b = std::string(64, 'a');
   facts.config_a.name = "left";
   facts.config_b.name = "right";
-  facts.config_b.kv_dtype = Dtype::bf16;
+  facts.config_b.kv_dtype = KvDtype::bf16;
   facts.envelope_a = R"({"request_id":"one","tokenizer_sha256":"t","runtime":{"threads":1}})";
   facts.envelope_b = R"({"request_id":"two","tokenizer_sha256":"t","runtime":{"threads":2}})";
   facts.command = "driftscope run --model sample";

@@ -284,7 +284,7 @@ TEST(ControlCheck, KeepsNothingWhereNoControlWillCome) {
 TEST(Builder, CoarsestDtypeOnThePath) {
   RunConfig a, b;
   EXPECT_EQ(coarsest_dtype(a, b), Dtype::f32);
-  b.kv_dtype = Dtype::f16;
+  b.kv_dtype = KvDtype::f16;
   EXPECT_EQ(coarsest_dtype(a, b), Dtype::f16);
   a.logits_dtype = Dtype::bf16;
   EXPECT_EQ(coarsest_dtype(a, b), Dtype::bf16);

@@ -350,7 +350,7 @@ TEST(Batch, MappedAndCopiedWeightsGiveTheSameBits) {
 TEST(Scoring, PrefillEqualsDecodeUnderInvariantPlans) {
   for (const AttentionMode attention :
        {AttentionMode::eager, AttentionMode::flash, AttentionMode::split_kv_size}) {
-    for (const Dtype kv : {Dtype::f32, Dtype::bf16}) {
+    for (const KvDtype kv : {KvDtype::f32, KvDtype::bf16, KvDtype::fp8_e4m3, KvDtype::int8}) {
       LaneInput input = input_of(config_of(PlanPolicy::invariant));
       input.config.attention = attention;
       input.config.attention_tile = 16;

@@ -30,7 +30,7 @@ LaneInput side_a() {
 LaneInput side_b() {
   LaneInput input = side_a();
   input.config.activation_dtype = Dtype::bf16;
-  input.config.kv_dtype = Dtype::bf16;
+  input.config.kv_dtype = KvDtype::bf16;
   return input;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/attention/attention.h"
+#include "kernels/quant/kv_codec.h"
 #include "operation_support.h"
 
 namespace driftscope::testing {
@@ -25,8 +26,16 @@ struct AttentionProblem {
   std::vector<float> q;          // [rows, heads, head_dim]
   std::vector<char> k;           // [first_position + rows, kv_heads, head_dim] of kv_dtype
   std::vector<char> v;
+  std::vector<float> k_scales;  // [first_position + rows, kv_heads]
+  std::vector<float> v_scales;
 
   AttentionProblem(AttentionShape of, Dtype kv_dtype, std::uint64_t seed, float range = 1.0F)
+      : AttentionProblem(of,
+                         kv_dtype == Dtype::f32   ? KvDtype::f32
+                         : kv_dtype == Dtype::f16 ? KvDtype::f16
+                                                  : KvDtype::bf16,
+                         seed, range) {}
+  AttentionProblem(AttentionShape of, KvDtype kv_dtype, std::uint64_t seed, float range = 1.0F)
       : shape(of) {
     Values values(seed);
     arguments.heads = of.heads;
@@ -39,8 +48,8 @@ struct AttentionProblem {
     set_v(values.uniform(cache, range));
   }
   void set_q(std::vector<float> values) { q = std::move(values); }
-  void set_k(const std::vector<float>& values) { k = stored(values); }
-  void set_v(const std::vector<float>& values) { v = stored(values); }
+  void set_k(const std::vector<float>& values) { k = stored(values, k_scales); }
+  void set_v(const std::vector<float>& values) { v = stored(values, v_scales); }
 
   // Rows begin … begin + count - 1 of the problem in a call of their own.
   [[nodiscard]] std::vector<float> run_rows(Isa isa, std::int64_t begin, std::int64_t count,
@@ -53,7 +62,9 @@ struct AttentionProblem {
                                      .v = v.data(),
                                      .rows = count,
                                      .first_position = shape.first_position + begin,
-                                     .y = y.data()};
+                                     .y = y.data(),
+                                     .k_scales = k_scales.data(),
+                                     .v_scales = v_scales.data()};
     AttentionArguments call = arguments;
     call.sequences = {&sequence, 1};
     attention(call, isa, parallel);
@@ -70,7 +81,9 @@ struct AttentionProblem {
                                      .k = k.data(),
                                      .v = v.data(),
                                      .rows = shape.rows,
-                                     .first_position = shape.first_position};
+                                     .first_position = shape.first_position,
+                                     .k_scales = k_scales.data(),
+                                     .v_scales = v_scales.data()};
     AttentionArguments call = arguments;
     call.sequences = {&sequence, 1};
     std::vector<double> y(static_cast<std::size_t>(shape.rows * stride));
@@ -79,9 +92,12 @@ struct AttentionProblem {
   }
 
  private:
-  [[nodiscard]] std::vector<char> stored(const std::vector<float>& values) const {
+  [[nodiscard]] std::vector<char> stored(const std::vector<float>& values,
+                                         std::vector<float>& scales) const {
     std::vector<char> bytes(values.size() * dtype_size(arguments.kv_dtype));
-    narrow(arguments.kv_dtype, values.data(), bytes.data(), values.size());
+    const auto heads = static_cast<std::int64_t>(values.size()) / shape.head_dim;
+    scales.resize(static_cast<std::size_t>(heads));
+    kv_store(arguments.kv_dtype, values.data(), heads, shape.head_dim, bytes.data(), scales.data());
     return bytes;
   }
 };

@@ -23,7 +23,8 @@ const std::vector<Room>& rooms() {
   static const std::vector<Room> table{
       {"kernels/base", {}},
       {"kernels/plan", {"kernels/base"}},
-      {"kernels", {"kernels/base", "kernels/plan", "kernels/softmax"}},
+      {"kernels/quant", {"kernels/base", "kernels/plan"}},
+      {"kernels", {"kernels/base", "kernels/plan", "kernels/quant", "kernels/softmax"}},
       {"engine/trace", {"kernels/base"}},
       {"engine/config", {"kernels/base", "kernels/plan", "engine/trace"}},
       {"engine/model", {"kernels/base", "kernels/plan"}},

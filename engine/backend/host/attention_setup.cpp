@@ -22,9 +22,7 @@ AttentionKind attention_kind(AttentionMode mode) {
   return AttentionKind::flash;
 }
 
-}  // namespace
-
-std::string attention_note(const RunConfig& config) {
+std::string kind_note(const RunConfig& config) {
   switch (config.attention) {
     case AttentionMode::eager:
       return fmt::format("attention: eager lanes={}", config.attention_lanes);
@@ -40,6 +38,15 @@ std::string attention_note(const RunConfig& config) {
                          name_of(config.attention_combine));
   }
   return {};
+}
+
+}  // namespace
+
+std::string attention_note(const RunConfig& config) {
+  std::string note = kind_note(config);
+  if (!plain_dtype(config.kv_dtype)) note += fmt::format(" cache={}", dtype_name(config.kv_dtype));
+  if (config.attention_page > 0) note += fmt::format(" page={}", config.attention_page);
+  return note;
 }
 
 AttentionArguments attention_arguments(const RunConfig& config, const ModelDescription& model,

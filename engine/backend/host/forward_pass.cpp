@@ -82,6 +82,9 @@ Result<void> ForwardPass::run(const Batch& batch, const std::stop_token& stop) {
   m_plans.note(m_phase, m_norm_note);
   if (m_config.tensor_parallel > 1) m_plans.note(m_phase, m_ranks_note);
   if (m_model.moe.experts > 0) m_plans.note(m_phase, m_experts.note());
+  if (!m_weights.quantisation_note().empty()) {
+    m_plans.note(m_phase, m_weights.quantisation_note());
+  }
   return {};
 }
 
@@ -256,13 +259,13 @@ void ForwardPass::attend(const Batch& batch, std::int64_t index) {
   for (const BatchSequence& sequence : batch.sequences) {
     const HostKvCache& cache = host_cache(sequence);
     const auto count = static_cast<std::int64_t>(sequence.tokens.size());
-    m_sequences.push_back({.q = m_q.data() + row * width,
-                           .q_stride = width,
-                           .k = cache.keys(index),
-                           .v = cache.values(index),
-                           .rows = count,
-                           .first_position = cache.length(),
-                           .y = m_attended.data() + row * width});
+    AttentionSequence& attended =
+        m_sequences.emplace_back(AttentionSequence{.q = m_q.data() + row * width,
+                                                   .q_stride = width,
+                                                   .rows = count,
+                                                   .first_position = cache.length(),
+                                                   .y = m_attended.data() + row * width});
+    cache.point(index, attended);
     row += count;
   }
   attention(attention_arguments(m_config, m_model, m_rounding, m_sequences), m_isa, m_parallel);

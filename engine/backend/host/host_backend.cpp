@@ -18,6 +18,7 @@ class HostBackend final : public Backend {
       : m_weights(std::move(weights)),
         m_pool(std::move(pool)),
         m_kv_dtype(config.kv_dtype),
+        m_kv_page(config.attention_page),
         m_pass(*m_weights, config, isa, *m_pool) {}
 
   [[nodiscard]] const ModelDescription& model() const override {
@@ -26,8 +27,12 @@ class HostBackend final : public Backend {
   [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(
       std::int64_t expected_tokens) override {
     m_pass.expect_positions(expected_tokens);
-    return std::make_unique<HostKvCache>(model().layers, model().kv_heads * model().head_dim,
-                                         m_kv_dtype, expected_tokens);
+    return std::make_unique<HostKvCache>(KvShape{.layers = model().layers,
+                                                 .kv_heads = model().kv_heads,
+                                                 .head_dim = model().head_dim,
+                                                 .dtype = m_kv_dtype,
+                                                 .page = m_kv_page},
+                                         expected_tokens);
   }
   [[nodiscard]] Result<void> forward(const Batch& batch, const std::stop_token& stop) override {
     return m_pass.run(batch, stop);
@@ -49,7 +54,8 @@ class HostBackend final : public Backend {
  private:
   std::shared_ptr<const HostWeights> m_weights;
   std::shared_ptr<ThreadPool> m_pool;
-  Dtype m_kv_dtype;
+  KvDtype m_kv_dtype;
+  std::int64_t m_kv_page;
   ForwardPass m_pass;
 };
 
@@ -69,9 +75,8 @@ Result<Isa> resolve_isa(IsaChoice choice) {
       break;
   }
   if (isa_supported(isa)) return isa;
-  return fail(
-      ErrorKind::engine,
-      fmt::format("isa {}: this CPU does not have it; use --set isa=auto", isa_name(isa)));
+  return fail(ErrorKind::engine,
+              fmt::format("isa {}: this CPU does not have it; use --set isa=auto", isa_name(isa)));
 }
 
 }  // namespace
@@ -94,13 +99,17 @@ Result<std::unique_ptr<Backend>> HostResources::open(
   if (auto shared = check_ranks(config, checkpoint->description()); !shared) {
     return tl::unexpected(shared.error());
   }
+  const int threads = config.threads > 0 ? static_cast<int>(config.threads) : available_cores();
+  const std::shared_ptr<ThreadPool> workers = pool(threads);
   auto weights = m_weights.get(checkpoint, {.weights = config.weight_dtype,
                                             .lm_head = config.lm_head_dtype,
                                             .stacked = config.fused_qkv || config.fused_gate_up,
-                                            .storage = m_storage});
+                                            .quantisation = quant_spec(config),
+                                            .quantise_lm_head = config.quantise_lm_head,
+                                            .storage = m_storage,
+                                            .parallel = workers.get()});
   if (!weights) return tl::unexpected(weights.error());
-  const int threads = config.threads > 0 ? static_cast<int>(config.threads) : available_cores();
-  return std::make_unique<HostBackend>(*std::move(weights), config, *isa, pool(threads));
+  return std::make_unique<HostBackend>(*std::move(weights), config, *isa, workers);
 }
 
 }  // namespace driftscope

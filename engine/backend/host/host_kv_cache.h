@@ -8,16 +8,24 @@
 #include <vector>
 
 #include "engine/backend/backend.h"
-#include "kernels/plan/dtype.h"
+#include "kernels/attention/attention.h"
+#include "kernels/plan/kv_dtype.h"
 
 namespace driftscope {
 
-// Per layer two arrays [capacity, kv_heads, head_dim] of `dtype`, of which the first length() rows
-// are filled.
+struct KvShape {
+  std::int64_t layers = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
+  KvDtype dtype = KvDtype::f32;
+  std::int64_t page = 0;  // tokens per block of a paged cache; 0: one block that grows
+};
+
+// Per layer, keys and values [tokens, kv_heads, head_dim] of `dtype` and, for int8, their scales
+// [tokens, kv_heads]: in one block, or in blocks of `page` tokens found through a table.
 class HostKvCache final : public KvCache {
  public:
-  HostKvCache(std::int64_t layers, std::int64_t row_elements, Dtype dtype,
-              std::int64_t expected_tokens);
+  HostKvCache(const KvShape& shape, std::int64_t expected_tokens);
 
   [[nodiscard]] std::int64_t length() const override { return m_length; }
   void truncate(std::int64_t length) override;
@@ -25,23 +33,34 @@ class HostKvCache final : public KvCache {
 
   // Makes room for `tokens` tokens in all. Amortised constant time per token.
   void reserve(std::int64_t tokens);
-  // Stores rows length() … length() + rows - 1 of one layer; k, v: [rows, row_elements], f32.
+  // Stores rows length() … length() + rows - 1 of one layer; k, v: [rows, kv_heads, head_dim], f32.
   void store(std::int64_t layer, const float* k, const float* v, std::int64_t rows);
   // The rows stored in every layer now belong to the sequence.
   void advance(std::int64_t rows) { m_length += rows; }
 
-  [[nodiscard]] const void* keys(std::int64_t layer) const;
-  [[nodiscard]] const void* values(std::int64_t layer) const;
+  // Where `sequence` finds its keys and values; valid until the next reserve().
+  void point(std::int64_t layer, AttentionSequence& sequence) const;
 
  private:
-  struct Layer {
-    std::vector<std::byte> keys;
-    std::vector<std::byte> values;
+  struct Block {
+    std::vector<std::byte> codes;
+    std::vector<float> scales;  // int8 only
   };
-  [[nodiscard]] std::size_t bytes_of(std::int64_t tokens) const;
+  // Keys or values of one layer.
+  struct Side {
+    std::vector<Block> blocks;
+    std::vector<const void*> table;         // where each block's codes begin
+    std::vector<const float*> scale_table;  // and its scales
+  };
+  struct Layer {
+    Side keys;
+    Side values;
+  };
+  void grow(Side& side, std::int64_t tokens) const;
+  void resize(Block& block, std::int64_t tokens) const;
+  void store_side(Side& side, const float* values, std::int64_t rows) const;
 
-  std::int64_t m_row_elements = 0;
-  Dtype m_dtype = Dtype::f32;
+  KvShape m_shape;
   std::int64_t m_length = 0;
   std::int64_t m_capacity = 0;
   std::vector<Layer> m_layers;

@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "kernels/quant/quantise.h"
+
 namespace driftscope {
 namespace {
 
@@ -44,12 +46,58 @@ void convert(const TensorView& source, Dtype dtype, std::byte* target) {
   }
 }
 
+std::optional<QuantFormat> quant_format(Quantisation quantisation) {
+  switch (quantisation) {
+    case Quantisation::int8_w8a16:
+      return QuantFormat::int8_channel;
+    case Quantisation::int8_w8a8:
+      return QuantFormat::int8_dynamic;
+    case Quantisation::fp8_tensor:
+      return QuantFormat::fp8_tensor;
+    case Quantisation::fp8_channel:
+      return QuantFormat::fp8_channel;
+    case Quantisation::int4_symmetric:
+      return QuantFormat::int4_symmetric;
+    case Quantisation::int4_asymmetric:
+      return QuantFormat::int4_asymmetric;
+    case Quantisation::none:
+    case Quantisation::q8_0:  // block formats: refused by the registry
+    case Quantisation::q4_0:
+    case Quantisation::q4_k:
+    case Quantisation::q5_k:
+    case Quantisation::q6_k:
+      break;
+  }
+  return std::nullopt;
+}
+
+// Groups mean nothing to the other formats; equal wishes then compare equal.
+bool has_groups(QuantFormat format) {
+  return quant_format_info(format).extent == ScaleExtent::group;
+}
+
+std::string note_of(const WeightOptions& options) {
+  if (!options.quantisation) return {};
+  const std::string format = to_string(*options.quantisation);
+  return fmt::format(
+      "weights: q_proj k_proj v_proj o_proj gate_proj up_proj down_proj {}, lm_head {}", format,
+      options.quantise_lm_head ? format : "as stored");
+}
+
 std::int64_t rows_of(const TensorView& tensor) { return tensor.shape.at(0); }
 std::int64_t columns_of(const TensorView& tensor) { return tensor.shape.at(1); }
 
 const TensorView kNoTensor;  // the bias of matrices that never have one
 
 }  // namespace
+
+std::optional<QuantSpec> quant_spec(const RunConfig& config) {
+  const auto format = quant_format(config.quantisation);
+  if (!format) return std::nullopt;
+  QuantSpec spec{.format = *format};
+  if (has_groups(*format)) spec.group = config.quantisation_group;
+  return spec;
+}
 
 // Builds a HostWeights; lives during load() only.
 class WeightLoader {
@@ -60,6 +108,7 @@ class WeightLoader {
   Result<void> load() {
     const ModelCheckpoint& checkpoint = *m_target.m_checkpoint;
     m_target.m_storage = m_options.storage.value_or(choose_storage());
+    m_target.m_quantisation_note = note_of(m_options);
     if (auto done = load_embeddings(checkpoint); !done) return done;
     m_target.m_final_norm = vector_of(checkpoint.final_norm());
     const std::int64_t layers = checkpoint.description().layers;
@@ -93,13 +142,22 @@ class WeightLoader {
     std::uint64_t bytes = 2 * checkpoint.embedding().bytes();
     for (std::int64_t i = 0; i < checkpoint.description().layers; ++i) {
       for (const TensorView* tensor : matrices_of(checkpoint.layer(i))) {
-        bytes += static_cast<std::uint64_t>(tensor->elements()) *
-                 dtype_size(effective_dtype(m_options.weights, tensor->dtype));
+        bytes += bytes_of(*tensor);
       }
     }
     constexpr std::uint64_t kSpare = std::uint64_t{512} << 20U;
     return bytes + bytes / 4 + kSpare < available_memory() ? WeightStorage::copied
                                                            : WeightStorage::mapped;
+  }
+
+  std::uint64_t bytes_of(const TensorView& tensor) const {
+    if (m_options.quantisation) {
+      const QuantLayout layout =
+          quant_layout(*m_options.quantisation, rows_of(tensor), columns_of(tensor));
+      return layout.code_bytes + layout.scale_count * sizeof(float) + layout.zero_bytes;
+    }
+    return static_cast<std::uint64_t>(tensor.elements()) *
+           dtype_size(effective_dtype(m_options.weights, tensor.dtype));
   }
 
   Result<void> load_embeddings(const ModelCheckpoint& checkpoint) {
@@ -108,6 +166,13 @@ class WeightLoader {
     auto embedding = matrix(table, effective_dtype(m_options.weights, table.dtype));
     if (!embedding) return tl::unexpected(embedding.error());
     m_target.m_embedding = *embedding;
+    if (m_options.quantisation && m_options.quantise_lm_head) {
+      const TensorView* tensors[] = {&head};
+      auto quantised = quantise(tensors);
+      if (!quantised) return tl::unexpected(quantised.error());
+      m_target.m_lm_head = *quantised;
+      return {};
+    }
     const Dtype head_dtype = effective_dtype(m_options.lm_head, head.dtype);
     if (head.data == table.data && head_dtype == embedding->dtype) {
       m_target.m_lm_head = *embedding;
@@ -161,6 +226,14 @@ class WeightLoader {
   };
 
   Result<void> single(const Part& part) {
+    if (m_options.quantisation) {
+      const TensorView* tensors[] = {part.weight};
+      auto quantised = quantise(tensors);
+      if (!quantised) return tl::unexpected(quantised.error());
+      part.target->weight = *quantised;
+      part.target->bias = bias_of(part);
+      return {};
+    }
     auto view = matrix(*part.weight, effective_dtype(m_options.weights, part.weight->dtype));
     if (!view) return tl::unexpected(view.error());
     part.target->weight = *view;
@@ -171,6 +244,7 @@ class WeightLoader {
   // Matrices that read the same input lie one after the other, so that each alone and all as one
   // taller matrix are views of the same bytes.
   Result<void> group(std::span<const Part> parts, Linear& stacked) {
+    if (m_options.quantisation) return quantised_group(parts, stacked);
     if (m_target.m_storage == WeightStorage::mapped && !m_options.stacked) {
       for (const Part& part : parts) {
         if (auto done = single(part); !done) return done;
@@ -195,6 +269,77 @@ class WeightLoader {
     }
     stack_bias(parts, stacked);
     return {};
+  }
+
+  Result<void> quantised_group(std::span<const Part> parts, Linear& stacked) {
+    std::vector<const TensorView*> tensors;
+    for (const Part& part : parts) tensors.push_back(part.weight);
+    auto whole = quantise(tensors);
+    if (!whole) return tl::unexpected(whole.error());
+    stacked.weight = *whole;
+    std::int64_t row = 0;
+    for (const Part& part : parts) {
+      WeightView& view = part.target->weight;
+      view = *whole;
+      view.rows = rows_of(*part.weight);
+      view.quantised = whole->quantised.from_row(row);
+      view.data = view.quantised.codes;
+      part.target->bias = bias_of(part);
+      row += view.rows;
+    }
+    stack_bias(parts, stacked);
+    return {};
+  }
+
+  // Matrices of the same width, each quantised on its own, their rows one after another.
+  Result<WeightView> quantise(std::span<const TensorView* const> tensors) {
+    const QuantSpec& spec = *m_options.quantisation;
+    const std::int64_t columns = columns_of(*tensors[0]);
+    std::int64_t rows = 0;
+    for (const TensorView* tensor : tensors) rows += rows_of(*tensor);
+    if (spec.format == QuantFormat::int8_dynamic && columns > kMostInt8Terms) {
+      return fail(ErrorKind::engine,
+                  fmt::format("{}: {} columns are more than the {} whose int8 products fit in 32 "
+                              "bits; use --set quantisation=int8_w8a16",
+                              tensors[0]->name, columns, kMostInt8Terms));
+    }
+    const QuantLayout layout = quant_layout(spec, rows, columns);
+    auto codes = m_target.m_arena.allocate(layout.code_bytes);
+    if (!codes) return tl::unexpected(codes.error());
+    auto scales = m_target.m_arena.allocate(layout.scale_count * sizeof(float));
+    if (!scales) return tl::unexpected(scales.error());
+    QuantTarget target{.codes = static_cast<std::uint8_t*>(*codes),
+                       .scales = static_cast<float*>(*scales)};
+    if (layout.zero_bytes > 0) {
+      auto zeros = m_target.m_arena.allocate(layout.zero_bytes);
+      if (!zeros) return tl::unexpected(zeros.error());
+      target.zeros = static_cast<std::uint8_t*>(*zeros);
+    }
+    const QuantisedView view = quantised_view(spec, layout, target);
+    std::int64_t row = 0;
+    for (const TensorView* tensor : tensors) {
+      if (auto done = quantise_tensor(*tensor, view.from_row(row)); !done) {
+        return tl::unexpected(done.error());
+      }
+      row += rows_of(*tensor);
+    }
+    return WeightView{
+        .data = *codes, .dtype = Dtype::f32, .rows = rows, .columns = columns, .quantised = view};
+  }
+
+  Result<void> quantise_tensor(const TensorView& tensor, const QuantisedView& at) const {
+    SerialParallel serial;
+    Parallel& parallel = m_options.parallel == nullptr ? serial : *m_options.parallel;
+    const auto bad = quantise_matrix(*m_options.quantisation, tensor.dtype, tensor.data,
+                                     rows_of(tensor), columns_of(tensor),
+                                     {.codes = const_cast<std::uint8_t*>(at.codes),
+                                      .scales = const_cast<float*>(at.scales),
+                                      .zeros = const_cast<std::uint8_t*>(at.zeros)},
+                                     parallel);
+    if (!bad) return {};
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: element [{}, {}] is NaN or infinite and cannot be quantised",
+                            tensor.name, *bad / columns_of(tensor), *bad % columns_of(tensor)));
   }
 
   // A group of mixed types is held as f32: widening is exact, so no value changes.
@@ -263,11 +408,14 @@ Result<std::shared_ptr<const HostWeights>> HostWeights::load(
 
 std::string HostWeights::storage_note() const {
   const std::size_t mebibytes = (m_arena.bytes_handed_out() + (std::size_t{1} << 19U)) >> 20U;
+  const std::string quantised =
+      m_quantisation_note.empty() ? std::string{} : "; " + m_quantisation_note;
   if (m_storage == WeightStorage::mapped) {
-    return fmt::format("weights mapped from the checkpoint's files, {} MiB converted", mebibytes);
+    return fmt::format("weights mapped from the checkpoint's files, {} MiB converted{}", mebibytes,
+                       quantised);
   }
-  return fmt::format("weights copied to anonymous memory, {} MiB, huge pages {}", mebibytes,
-                     m_arena.huge_pages_asked() ? "asked" : "refused");
+  return fmt::format("weights copied to anonymous memory, {} MiB, huge pages {}{}", mebibytes,
+                     m_arena.huge_pages_asked() ? "asked" : "refused", quantised);
 }
 
 Result<std::shared_ptr<const HostWeights>> WeightCache::get(
@@ -278,7 +426,10 @@ Result<std::shared_ptr<const HostWeights>> WeightCache::get(
     auto loaded = entry.loaded.lock();
     if (!loaded || entry.checkpoint.lock() != checkpoint) continue;
     if (entry.weights != options.weights || entry.lm_head != options.lm_head) continue;
-    const bool stacked = entry.stacked || loaded->storage() == WeightStorage::copied;
+    if (entry.quantisation != options.quantisation) continue;
+    if (options.quantisation && entry.quantise_lm_head != options.quantise_lm_head) continue;
+    const bool stacked = entry.stacked || loaded->storage() == WeightStorage::copied ||
+                         entry.quantisation.has_value();
     if (options.stacked && !stacked) continue;
     if (options.storage && *options.storage != loaded->storage()) continue;
     return loaded;
@@ -289,6 +440,8 @@ Result<std::shared_ptr<const HostWeights>> WeightCache::get(
                          .weights = options.weights,
                          .lm_head = options.lm_head,
                          .stacked = options.stacked,
+                         .quantisation = options.quantisation,
+                         .quantise_lm_head = options.quantise_lm_head,
                          .loaded = *loaded});
   }
   return loaded;

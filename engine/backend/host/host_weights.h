@@ -13,6 +13,7 @@
 #include "engine/config/run_config.h"
 #include "engine/model/checkpoint.h"
 #include "kernels/matmul/matmul.h"
+#include "kernels/quant/quant_format.h"
 
 namespace driftscope {
 
@@ -59,13 +60,20 @@ struct WeightOptions {
   WeightDtype weights = WeightDtype::checkpoint;
   WeightDtype lm_head = WeightDtype::checkpoint;
   bool stacked = false;  // needed for fused matmuls; copied weights are always stacked
+  // The layers' matrices become codes, from the stored values; norms, biases and the embedding keep
+  // their type. A stacked matrix is its parts' codes one after another.
+  std::optional<QuantSpec> quantisation = {};
+  bool quantise_lm_head = false;              // the LM head too; the embedding stays as it is
   std::optional<WeightStorage> storage = {};  // empty: copied where memory allows
+  Parallel* parallel = nullptr;               // quantises; null: this thread. Changes no bit.
 };
+// What the quantisation knobs ask for; empty: none.
+[[nodiscard]] std::optional<QuantSpec> quant_spec(const RunConfig& config);
 
 // Immutable once loaded; shared by every lane that wants the same.
 class HostWeights {
  public:
-  // Errors: engine (no memory).
+  // Errors: engine (no memory), malformed (a weight to be quantised is NaN or infinite).
   [[nodiscard]] static Result<std::shared_ptr<const HostWeights>> load(
       std::shared_ptr<const ModelCheckpoint> checkpoint, const WeightOptions& options);
 
@@ -78,6 +86,9 @@ class HostWeights {
   }
   [[nodiscard]] WeightStorage storage() const { return m_storage; }
   [[nodiscard]] std::string storage_note() const;
+  // "weights: q_proj … down_proj int4_symmetric group=128, lm_head as stored"; empty: nothing is
+  // quantised.
+  [[nodiscard]] const std::string& quantisation_note() const { return m_quantisation_note; }
 
  private:
   friend class WeightLoader;
@@ -88,6 +99,7 @@ class HostWeights {
   WeightView m_lm_head;
   std::vector<float> m_final_norm;
   std::vector<HostLayer> m_layers;
+  std::string m_quantisation_note;
 };
 
 // Gives lanes with equal wishes the same weights, for as long as one of them holds them.
@@ -102,6 +114,8 @@ class WeightCache {
     WeightDtype weights;
     WeightDtype lm_head;
     bool stacked;
+    std::optional<QuantSpec> quantisation;
+    bool quantise_lm_head;
     std::weak_ptr<const HostWeights> loaded;
   };
   std::mutex m_mutex;
