@@ -48,7 +48,7 @@ struct CudaGraph;    // work recorded once
 
 struct CudaContextOptions {
   int device = 0;
-  int streams = 1;  // 1 … 8
+  int streams = 1;  // 1 … 32
 };
 
 // y = x · wᵀ + bias by cuBLASLt: bits depend on the library, the GPU and the shape. x is rounded to

@@ -37,7 +37,7 @@ std::string text_of(const Where& where) {
 
 bool same_place(const Where& a, const Where& b) {
   return a.line() == b.line() && a.column() == b.column() &&
-         std::strcmp(a.file_name(), b.file_name()) == 0;
+         (a.file_name() == b.file_name() || std::strcmp(a.file_name(), b.file_name()) == 0);
 }
 
 }  // namespace
@@ -240,7 +240,9 @@ std::uint64_t Block::meet_warp(Meeting kind, unsigned mask, std::uint64_t value,
 bool Block::try_release_warp(Thread& last) {
   const int first = last.number / kWarp * kWarp;
   std::array<Thread*, kWarp> members{};
-  for (int lane = 0; lane < kWarp; ++lane) {
+  for (int i = 0; i < kWarp; ++i) {
+    // Those that come last in the order first: mostly one of them is missing.
+    const int lane = m_order == Order::rising ? kWarp - 1 - i : i;
     if ((last.mask >> static_cast<unsigned>(lane) & 1U) == 0U) continue;
     if (first + lane >= m_count) return false;
     Thread& other = *m_threads[static_cast<std::size_t>(first + lane)];
@@ -257,6 +259,7 @@ bool Block::try_release_warp(Thread& last) {
     if (members[lane] == nullptr) continue;
     given[lane] = members[lane]->value;
     if (given[lane] != 0) votes |= std::uint64_t{1} << lane;
+    if (last.meeting != Meeting::warp_barrier) continue;
     for (std::size_t i = 0; i < kWarp; ++i) clock[i] = std::max(clock[i], members[lane]->clock[i]);
   }
   for (std::size_t lane = 0; lane < kWarp; ++lane) {

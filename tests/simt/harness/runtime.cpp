@@ -38,6 +38,7 @@ namespace {
 
 struct Runtime {
   std::map<const char*, std::size_t> buffers;  // device memory by its first byte
+  Buffer recent;  // most look-ups ask for the same few
   std::vector<std::string> faults;
   cudaError_t sticky = cudaSuccess;
   cudaError_t last = cudaSuccess;
@@ -120,17 +121,14 @@ std::size_t launches() { return runtime().launches; }
 
 Buffer buffer_of(const void* address) {
   const auto* byte = static_cast<const char*>(address);
-  static Buffer recent;  // most look-ups ask for the same few
-  if (byte != nullptr && recent.begin != nullptr && byte >= recent.begin && byte < recent.end &&
-      runtime().buffers.contains(recent.begin)) {
-    return recent;
-  }
+  const Buffer& recent = runtime().recent;
+  if (byte != nullptr && byte >= recent.begin && byte < recent.end) return recent;
   auto after = runtime().buffers.upper_bound(byte);
   if (after == runtime().buffers.begin()) return {};
   --after;
   const Buffer found{after->first, after->first + after->second};
   if (byte >= found.end) return {};
-  recent = found;
+  runtime().recent = found;
   return found;
 }
 
@@ -237,6 +235,7 @@ cudaError_t cudaFree(void* pointer) {
   if (found == runtime().buffers.end()) return simt::finish(cudaErrorInvalidValue);
   runtime().in_use -= found->second;
   runtime().buffers.erase(found);
+  runtime().recent = {};
   std::free(pointer);
   return cudaSuccess;
 }

@@ -72,8 +72,8 @@ int make_streams(CudaContext* context, int streams, CudaMessage* message) {
 
 int open_context(const CudaContextOptions* options, CudaContext** result, CudaMessage* message) {
   CudaContext* const context = nullptr;
-  if (options->streams < 1 || options->streams > 8) {
-    std::snprintf(message->text, sizeof message->text, "%d streams: give 1 to 8", options->streams);
+  if (options->streams < 1 || options->streams > 32) {
+    std::snprintf(message->text, sizeof message->text, "%d streams: give 1 to 32", options->streams);
     return -1;
   }
   DRIFTSCOPE_TRY(cudaSetDevice(options->device));
