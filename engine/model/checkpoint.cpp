@@ -259,26 +259,6 @@ Result<std::string> SafetensorsCheckpoint::combined_sha256() const {
 
 }  // namespace
 
-std::int64_t TensorView::elements() const {
-  std::int64_t product = 1;
-  for (const std::int64_t size : shape) product *= size;
-  return product;
-}
-
-std::size_t TensorView::bytes() const {
-  return static_cast<std::size_t>(elements()) * dtype_size(dtype);
-}
-
-std::int64_t ModelDescription::parameters() const {
-  std::int64_t layer = 0;
-  for (const LayerTensorRow& row : layer_tensor_table()) {
-    if (!is_present(row.presence, *this)) continue;
-    layer += dimension_size(row.shape[0], *this) * dimension_size(row.shape[1], *this);
-  }
-  const std::int64_t embeddings = vocabulary * hidden * (tied_embeddings ? 1 : 2);
-  return embeddings + hidden + layers * layer;
-}
-
 Result<std::shared_ptr<const ModelCheckpoint>> ModelCheckpoint::open(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

@@ -68,7 +68,7 @@ struct Tile {
 template <Dtype Type, int Slots, int Rows, int Columns>
 __device__ void sum_tile_chunk(const DeviceMatmul& a, const Tile<Type, Slots, Rows, Columns>& tile,
                                std::int64_t chunk, const Group& group,
-                               PlainState (&result)[Rows][Columns]) {
+                               PlainState (&result)[Rows][Columns]) {  // +0 at first
   PlainState sums[Rows][Columns][Slots] = {};
   const std::int64_t chunk_length = (a.k + a.plan.split_k - 1) / a.plan.split_k;
   const std::int64_t begin = chunk * chunk_length;
@@ -81,7 +81,7 @@ __device__ void sum_tile_chunk(const DeviceMatmul& a, const Tile<Type, Slots, Ro
   for (int r = 0; r < Rows; ++r) {
     DRIFTSCOPE_UNROLL
     for (int c = 0; c < Columns; ++c) {
-      result[r][c] = begin < a.k ? join_lanes(a.plan.lane_combine, sums[r][c], group) : PlainState{};
+      if (begin < a.k) result[r][c] = join_lanes(a.plan.lane_combine, sums[r][c], Slots, group);
       result[r][c].round_to(accumulator_rounding(a.plan.accumulator));
     }
   }

@@ -48,6 +48,7 @@ extern __shared__ __align__(16) unsigned char dynamic_shared_bytes[];
 }  // namespace driftscope::cuda
 
 #define DRIFTSCOPE_UNROLL _Pragma("unroll")
+#define DRIFTSCOPE_NOINLINE __noinline__
 #define DRIFTSCOPE_SHARED(Type, name, count) __shared__ Type name[count]
 #define DRIFTSCOPE_DYNAMIC_SHARED(Type, name, byte_offset, count) \
   Type* const name = reinterpret_cast<Type*>(::driftscope::cuda::dynamic_shared_bytes + (byte_offset))

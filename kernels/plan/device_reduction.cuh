@@ -88,13 +88,11 @@ __device__ inline Dtype accumulator_rounding(Accumulator accumulator) {
   return accumulator == Accumulator::f16 ? Dtype::f16 : Dtype::f32;
 }
 
-// Step 3. states: lanes s · 32 + lane of the group. The first lane's result counts.
-template <class State, int Slots>
-__device__ State join_lanes(LaneCombine combine, State (&states)[Slots], const Group& group) {
+// Step 3. states: [slots], lanes s · 32 + lane of the group. The first lane's result counts.
+template <class State>
+__device__ State join_lanes(LaneCombine combine, State* states, int slots, const Group& group) {
   if (combine == LaneCombine::butterfly) {
-    DRIFTSCOPE_UNROLL
-    for (int distance = Slots / 2; distance >= 1; distance /= 2) {
-      DRIFTSCOPE_UNROLL
+    for (int distance = slots / 2; distance >= 1; distance /= 2) {
       for (int s = 0; s < distance; ++s) states[s].join(states[s + distance]);
     }
     State sum = states[0];
@@ -104,8 +102,7 @@ __device__ State join_lanes(LaneCombine combine, State (&states)[Slots], const G
     return sum;
   }
   State sum = states[0].from(group, 0);
-  DRIFTSCOPE_UNROLL
-  for (int s = 0; s < Slots; ++s) {
+  for (int s = 0; s < slots; ++s) {
     for (int lane = s == 0 ? 1 : 0; lane < group.width; ++lane) {
       sum.join(states[s].from(group, lane));
     }
@@ -113,29 +110,40 @@ __device__ State join_lanes(LaneCombine combine, State (&states)[Slots], const G
   return sum;
 }
 
-// Steps 2 and 3 of one chunk. terms(state, i, inside) adds term i, or a padding one.
-template <class State, int Slots, class Terms>
+// Steps 2 and 3 of one chunk. terms(state, i, inside) adds term i, or a padding one. Up to 32 lanes
+// stay in registers; more of them in local memory, so that there is no code for each number.
+template <class State, class Terms>
 __device__ State sum_chunk(const DevicePlan& plan, std::int64_t begin, std::int64_t length,
                            const Terms& terms, const Group& group) {
-  State states[Slots] = {};
+  if (plan.lanes <= kWarpWidth) {
+    State state{};
+    for (std::int64_t step = 0; step < length; step += plan.lanes) {
+      const std::int64_t i = step + group.lane;
+      terms(state, begin + i, i < length);
+    }
+    return join_lanes(plan.lane_combine, &state, 1, group);
+  }
+  constexpr int kMostSlots = 1024 / kWarpWidth;
+  const int slots = plan.lanes / kWarpWidth;
+  State states[kMostSlots] = {};
   for (std::int64_t step = 0; step < length; step += plan.lanes) {
-    DRIFTSCOPE_UNROLL
-    for (int s = 0; s < Slots; ++s) {
+    for (int s = 0; s < slots; ++s) {
       const std::int64_t i = step + s * kWarpWidth + group.lane;
       terms(states[s], begin + i, i < length);
     }
   }
-  return join_lanes(plan.lane_combine, states, group);
+  return join_lanes(plan.lane_combine, states, slots, group);
 }
 
-template <class State, int Slots, class Terms>
-__device__ State sum_chunk_number(const DevicePlan& plan, std::int64_t k, std::int64_t chunk,
-                                  const Terms& terms, const Group& group) {
+template <class State, class Terms>
+DRIFTSCOPE_NOINLINE __device__ State sum_chunk_number(const DevicePlan& plan, std::int64_t k,
+                                                      std::int64_t chunk, const Terms& terms,
+                                                      const Group& group) {
   const std::int64_t length = (k + plan.split_k - 1) / plan.split_k;
   const std::int64_t begin = chunk * length;
   if (begin >= k) return State{};  // an empty chunk is +0
   const std::int64_t left = k - begin;
-  State sum = sum_chunk<State, Slots>(plan, begin, left < length ? left : length, terms, group);
+  State sum = sum_chunk<State>(plan, begin, left < length ? left : length, terms, group);
   sum.round_to(accumulator_rounding(plan.accumulator));
   return sum;
 }
@@ -143,7 +151,7 @@ __device__ State sum_chunk_number(const DevicePlan& plan, std::int64_t k, std::i
 // Step 4 as a tree without an array of chunks: after chunk i, level n holds a sum of 2^n chunks
 // where bit n of i + 1 is set, as in a binary counter.
 template <class State, class ChunkSum>
-__device__ State join_tree(const DevicePlan& plan, const ChunkSum& chunk_sum) {
+DRIFTSCOPE_NOINLINE __device__ State join_tree(const DevicePlan& plan, const ChunkSum& chunk_sum) {
   constexpr int kLevels = 11;  // 1024 chunks
   const Dtype rounding = accumulator_rounding(plan.accumulator);
   State levels[kLevels] = {};
@@ -185,32 +193,13 @@ __device__ State join_chunks(const DevicePlan& plan, const ChunkSum& chunk_sum) 
   return total;
 }
 
-template <class State, int Slots, class Terms>
-__device__ State reduce_slots(const DevicePlan& plan, std::int64_t k, const Terms& terms,
-                              const Group& group) {
-  return join_chunks<State>(plan, [&](std::int64_t chunk) {
-    return sum_chunk_number<State, Slots>(plan, k, chunk, terms, group);
-  });
-}
-
 // All threads of the group call it; the first one's result counts.
 template <class State, class Terms>
 __device__ State reduce(const DevicePlan& plan, std::int64_t k, const Terms& terms,
                         const Group& group) {
-  switch (plan.lanes / kWarpWidth) {
-    case 2:
-      return reduce_slots<State, 2>(plan, k, terms, group);
-    case 4:
-      return reduce_slots<State, 4>(plan, k, terms, group);
-    case 8:
-      return reduce_slots<State, 8>(plan, k, terms, group);
-    case 16:
-      return reduce_slots<State, 16>(plan, k, terms, group);
-    case 32:
-      return reduce_slots<State, 32>(plan, k, terms, group);
-    default:
-      return reduce_slots<State, 1>(plan, k, terms, group);
-  }
+  return join_chunks<State>(plan, [&](std::int64_t chunk) {
+    return sum_chunk_number<State>(plan, k, chunk, terms, group);
+  });
 }
 
 // Terms x[i] · w[i] of two arrays, or x[i] · 1 where w is null.

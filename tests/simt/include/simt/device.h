@@ -31,6 +31,7 @@ cudaError_t launch(void (*kernel)(Parameters...), const char* name, const Launch
 }  // namespace driftscope::cuda
 
 #define DRIFTSCOPE_UNROLL
+#define DRIFTSCOPE_NOINLINE
 #define DRIFTSCOPE_SHARED(Type, name, count)                          \
   static const char name##_site = 0;                                  \
   const ::simt::Shared<Type> name = ::simt::static_shared<Type>(&name##_site, count)
