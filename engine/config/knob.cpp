@@ -251,10 +251,6 @@ Result<void> check_tree_alignment(const RunConfig& config) {
 Result<void> check_config(const RunConfig& config) {
   const bool host = config.backend == BackendKind::host;
   const std::string_view backend = host ? "host" : "cuda";
-  if (!host) {
-    return fail(ErrorKind::engine,
-                "knob backend: backend cuda cannot run models in this version; give backend=host");
-  }
   for (const KnobSpec& knob : knob_registry()) {
     const auto& values = host ? knob.host_values : knob.cuda_values;
     const auto value = knob.get(config);

@@ -36,7 +36,7 @@ struct KnobSpec {
   double maximum = 0.0;                       // for numbers, inclusive
   bool power_of_two = false;                  // for integers
   std::vector<std::string_view> host_values;  // values the host honours; empty: all of them
-  std::vector<std::string_view> cuda_values;  // values the CUDA backend honours; {"-"}: none yet
+  std::vector<std::string_view> cuda_values;  // values the CUDA backend honours; empty: all
   KnobEffect effect = KnobEffect::changes_bits;
   // Assignments of both sides under which the effect shows, separated by spaces; empty: any.
   // "attention=split_kv_count" says that attention_splits is read in that mode only.

@@ -20,6 +20,7 @@ std::vector<KnobSpec> build_registry() {
   add_parallel(knobs);
   add_execution(knobs);
   add_sampling(knobs);
+  set_cuda_values(knobs);
   return knobs;
 }
 

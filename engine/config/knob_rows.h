@@ -51,11 +51,10 @@ Result<void> set_field(RunConfig& config, std::string_view text) {
 struct Row {
   std::string_view id, group, title, help;
 };
-struct Reach {  // which values each backend honours, and what a change does
+struct Reach {  // which values the host honours, and what a change does
   KnobEffect effect = KnobEffect::changes_bits;
   std::string_view base;
   std::vector<std::string_view> host = {};
-  std::vector<std::string_view> cuda = {"-"};
 };
 
 template <auto Access>
@@ -67,7 +66,6 @@ KnobSpec make(KnobKind kind, const Row& row, const Reach& reach) {
   spec.help = row.help;
   spec.kind = kind;
   spec.host_values = reach.host;
-  spec.cuda_values = reach.cuda;
   spec.effect = reach.effect;
   spec.effect_base = reach.base;
   spec.get = &get_field<Access>;
@@ -112,5 +110,7 @@ void add_batch(std::vector<KnobSpec>& knobs);
 void add_parallel(std::vector<KnobSpec>& knobs);
 void add_execution(std::vector<KnobSpec>& knobs);
 void add_sampling(std::vector<KnobSpec>& knobs);
+// Fills cuda_values of every row.
+void set_cuda_values(std::vector<KnobSpec>& knobs);
 
 }  // namespace driftscope::knob_rows

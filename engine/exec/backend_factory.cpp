@@ -7,14 +7,12 @@ namespace driftscope {
 
 Result<std::unique_ptr<Backend>> BackendFactory::open(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
+  if (auto fits = check_config(config); !fits) return tl::unexpected(fits.error());
   switch (config.backend) {
     case BackendKind::host:
-      if (auto fits = check_config(config); !fits) return tl::unexpected(fits.error());
       return m_host.open(checkpoint, config);
     case BackendKind::cuda:
-      return fail(ErrorKind::engine,
-                  "backend cuda: this build has no CUDA module that runs models; use --set "
-                  "backend=host");
+      return m_cuda.open(checkpoint, config);
   }
   return fail(ErrorKind::engine, "unknown backend; use --set backend=host");
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/backend/backend.h"
+#include "engine/backend/cuda/cuda_backend.h"
 #include "engine/backend/host/host_backend.h"
 
 namespace driftscope {
@@ -19,6 +20,7 @@ class BackendFactory {
 
  private:
   HostResources m_host;
+  CudaResources m_cuda;
 };
 
 }  // namespace driftscope

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/attention/attention_kind.h"
 #include "kernels/base/isa.h"
 #include "kernels/base/parallel.h"
 #include "kernels/plan/dtype.h"
@@ -13,13 +14,6 @@
 #include "kernels/plan/reduction_plan.h"
 
 namespace driftscope {
-
-enum class AttentionKind : std::uint8_t {
-  eager,           // all scores, softmax, probabilities rounded, then P·V
-  flash,           // online softmax over key tiles of fixed size, from key 0 (FlashAttention-2)
-  split_kv_count,  // keys of the sequence cut into a fixed number of splits, merged at the end
-  split_kv_size,   // keys cut into splits of a fixed size: batch-invariant
-};
 
 // One sequence's rows of one layer.
 struct AttentionSequence {

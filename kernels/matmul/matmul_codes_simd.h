@@ -395,4 +395,3 @@ void run_dequantise(const DequantiseJob& job) {
 }  // namespace
 }  // namespace driftscope::matmul_detail
 
-#undef DRIFTSCOPE_INLINE

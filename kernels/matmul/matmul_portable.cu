@@ -1,148 +1,205 @@
 // SPDX-License-Identifier: Apache-2.0
-// One warp an output: thread t is lane t, exclusive-or shuffles are the butterfly. Every operation
-// that rounds is written as the intrinsic that rounds to nearest, and the file is compiled with
-// -fmad=false, so nothing is contracted or reordered.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
+// A group of min(lanes, 32) threads an output, or a tile of outputs: thread t is lane t, t + 32, …,
+// exclusive-or shuffles are the butterfly. Every operation that rounds is written as the intrinsic
+// that rounds to nearest, so nothing is contracted or reordered.
 #include "kernels/matmul/matmul_portable.cuh"
+
+#include "kernels/plan/device_reduction.cuh"
 
 namespace driftscope::cuda {
 
 namespace {
 
-constexpr int kLanes = 32;
-constexpr int kWarps = 4;  // outputs of one block
-constexpr unsigned kAll = 0xffffffffU;
+constexpr int kThreads = 128;
 
-template <Element Type>
-__device__ float load_weight(const void* weight, std::int64_t index) {
-  if constexpr (Type == Element::f32) {
-    return static_cast<const float*>(weight)[index];
-  } else if constexpr (Type == Element::f16) {
-    return __half2float(static_cast<const __half*>(weight)[index]);
-  } else {
-    return __bfloat162float(static_cast<const __nv_bfloat16*>(weight)[index]);
+__device__ float finished(const DeviceMatmul& a, float sum, std::int64_t column) {
+  float value = exact::with_canonical_nan(sum);
+  if (a.bias != nullptr) {
+    const Global<const float> bias(a.bias);
+    value = exact::with_canonical_nan(__fadd_rn(value, bias[column]));
   }
+  return exact::rounded(a.output_dtype, value);
 }
 
-// NaN is always 0x7fc00000, as on the host.
-__device__ float rounded(float value, Element type) {
-  if (value != value) return __uint_as_float(0x7fc00000U);
-  switch (type) {
-    case Element::f32:
-      return value;
-    case Element::f16:
-      return __half2float(__float2half_rn(value));
-    case Element::bf16:
-      return __bfloat162float(__float2bfloat16_rn(value));
-  }
-  return value;
+// Any plan, one output a group. Grid: ceil(m · n / groups of a block).
+__global__ void matmul_any_plan(DeviceMatmul a) {
+  const Group group = group_of(a.plan.lanes);
+  const std::int64_t groups = static_cast<std::int64_t>(blockDim.x) / group.width;
+  const std::int64_t output = static_cast<std::int64_t>(blockIdx.x) * groups + group_number(group);
+  if (output >= a.m * a.n) return;  // the whole group
+  const std::int64_t row = output % a.m;
+  const std::int64_t column = output / a.m;
+  const auto weight_bytes = static_cast<std::int64_t>(dtype_size(a.weight_dtype));
+  const Global<const char> weight(static_cast<const char*>(a.weight));
+  const ProductTerms terms{Global<const float>(a.x) + row * a.k,
+                           weight + column * a.k * weight_bytes, a.weight_dtype};
+  const float sum = reduce_products(a.plan, a.k, terms, group);
+  if (group.lane == 0) Global<float>(a.y)[row * a.n + column] = finished(a, sum, column);
 }
 
-// x, w: [length]. Steps 2 and 3 of the plan; every thread returns the sum of its own butterfly,
-// lane 0 the one that counts.
-template <Element Type>
-__device__ float sum_chunk(const float* x, const void* weight, std::int64_t first,
-                           std::int64_t length, int lane) {
-  float sum = 0.0F;
-  for (std::int64_t step = 0; step < length; step += kLanes) {
-    const std::int64_t i = step + lane;
-    const bool inside = i < length;  // padding: +0 · +0
-    const float a = inside ? x[i] : 0.0F;
-    const float b = inside ? load_weight<Type>(weight, first + i) : 0.0F;
-    sum = __fmaf_rn(a, b, sum);
-  }
-  for (int d = kLanes / 2; d >= 1; d /= 2) {
-    sum = __fadd_rn(sum, __shfl_xor_sync(kAll, sum, d));
-  }
-  return sum;
-}
+// Rows x Columns outputs a group, so that each value of x and of the weight is read once for
+// several products; lanes at most 32 · Slots, f32 inside a chunk.
+template <Dtype Type, int Slots, int Rows, int Columns>
+struct Tile {
+  Global<const float> x[Rows];
+  Global<const void> weight;
+  std::int64_t weight_begin[Columns];
 
-// Step 4 by one thread; chunks: [split_k] in shared memory, overwritten.
-__device__ float combine_chunks(const PortableMatmul& arguments, float* chunks) {
-  const int count = arguments.split_k;
-  switch (arguments.chunk_order) {
-    case ChunkOrder::sequential:
-      for (int i = 1; i < count; ++i) chunks[0] = __fadd_rn(chunks[0], chunks[i]);
-      return chunks[0];
-    case ChunkOrder::tree:
-      for (int d = 1; d < count; d *= 2) {
-        for (int i = 0; i + d < count; i += 2 * d) {
-          chunks[i] = __fadd_rn(chunks[i], chunks[i + d]);
-        }
+  __device__ void add_step(PlainState (&sums)[Rows][Columns][Slots], std::int64_t begin,
+                           std::int64_t step, std::int64_t length, int lane) const {
+    DRIFTSCOPE_UNROLL
+    for (int s = 0; s < Slots; ++s) {
+      const std::int64_t i = step + s * kWarpWidth + lane;
+      const bool inside = i < length;  // padding: +0 · +0
+      float values[Rows];
+      DRIFTSCOPE_UNROLL
+      for (int r = 0; r < Rows; ++r) values[r] = inside ? x[r][begin + i] : 0.0F;
+      DRIFTSCOPE_UNROLL
+      for (int c = 0; c < Columns; ++c) {
+        const float w = inside ? load(weight, Type, weight_begin[c] + begin + i) : 0.0F;
+        DRIFTSCOPE_UNROLL
+        for (int r = 0; r < Rows; ++r) sums[r][c][s].add_product(values[r], w);
       }
-      return chunks[0];
-    case ChunkOrder::listed: {
-      float sum = chunks[arguments.order[0]];
-      for (int i = 1; i < count; ++i) sum = __fadd_rn(sum, chunks[arguments.order[i]]);
-      return sum;
     }
   }
-  return chunks[0];
+};
+
+// One chunk for all outputs of the tile.
+template <Dtype Type, int Slots, int Rows, int Columns>
+__device__ void sum_tile_chunk(const DeviceMatmul& a, const Tile<Type, Slots, Rows, Columns>& tile,
+                               std::int64_t chunk, const Group& group,
+                               PlainState (&result)[Rows][Columns]) {  // +0 at first
+  PlainState sums[Rows][Columns][Slots] = {};
+  const std::int64_t chunk_length = (a.k + a.plan.split_k - 1) / a.plan.split_k;
+  const std::int64_t begin = chunk * chunk_length;
+  const std::int64_t left = a.k - begin;
+  const std::int64_t length = left < chunk_length ? left : chunk_length;
+  for (std::int64_t step = 0; step < length; step += a.plan.lanes) {
+    tile.add_step(sums, begin, step, length, group.lane);
+  }
+  DRIFTSCOPE_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    DRIFTSCOPE_UNROLL
+    for (int c = 0; c < Columns; ++c) {
+      if (begin < a.k) result[r][c] = join_lanes(a.plan.lane_combine, sums[r][c], Slots, group);
+      result[r][c].round_to(accumulator_rounding(a.plan.accumulator));
+    }
+  }
 }
 
-// Grid: [ceil(n / kWarps), rows]; block: [32, kWarps]; shared: kWarps · split_k floats.
-template <Element Type>
-__global__ void portable_matmul(PortableMatmul arguments, std::int64_t first_row) {
-  extern __shared__ float shared[];
-  const int lane = static_cast<int>(threadIdx.x);
-  const std::int64_t column =
-      static_cast<std::int64_t>(blockIdx.x) * kWarps + static_cast<std::int64_t>(threadIdx.y);
-  if (column >= arguments.n) return;  // the whole warp
-  const std::int64_t row = first_row + static_cast<std::int64_t>(blockIdx.y);
-  const float* x = arguments.x + row * arguments.k;
-  float* chunks = shared + threadIdx.y * static_cast<unsigned>(arguments.split_k);
-  const std::int64_t chunk_length = (arguments.k + arguments.split_k - 1) / arguments.split_k;
-  for (int chunk = 0; chunk < arguments.split_k; ++chunk) {
-    const std::int64_t begin = chunk * chunk_length;
-    const std::int64_t left = arguments.k - begin;
-    const std::int64_t length = left < chunk_length ? left : chunk_length;
-    const float sum = length > 0 ? sum_chunk<Type>(x + begin, arguments.weight,
-                                                   column * arguments.k + begin, length, lane)
-                                 : 0.0F;
-    if (lane == 0) chunks[chunk] = sum;
+// Grid: row tiles run fastest, so that blocks at work at the same time read the same weights.
+template <Dtype Type, int Slots, int Rows, int Columns>
+__global__ void matmul_tile(DeviceMatmul a) {
+  const Group group = group_of(a.plan.lanes);
+  const std::int64_t groups = static_cast<std::int64_t>(blockDim.x) / group.width;
+  const std::int64_t row_tiles = (a.m + Rows - 1) / Rows;
+  const std::int64_t block = static_cast<std::int64_t>(blockIdx.x);
+  const std::int64_t first_row = block % row_tiles * Rows;
+  const std::int64_t first_column =
+      (block / row_tiles * groups + group_number(group)) * Columns;
+  if (first_column >= a.n) return;  // the whole group
+  const Global<const float> x(a.x);
+  Tile<Type, Slots, Rows, Columns> tile;
+  tile.weight = Global<const char>(static_cast<const char*>(a.weight));
+  DRIFTSCOPE_UNROLL
+  for (int r = 0; r < Rows; ++r) {  // beyond the end: the last row once more
+    const std::int64_t row = first_row + r < a.m ? first_row + r : a.m - 1;
+    tile.x[r] = x + row * a.k;
   }
-  if (lane != 0) return;
-  float value = combine_chunks(arguments, chunks);
-  if (arguments.bias != nullptr) value = __fadd_rn(value, arguments.bias[column]);
-  arguments.y[row * arguments.n + column] = rounded(value, arguments.output_type);
+  DRIFTSCOPE_UNROLL
+  for (int c = 0; c < Columns; ++c) {
+    const std::int64_t column = first_column + c < a.n ? first_column + c : a.n - 1;
+    tile.weight_begin[c] = column * a.k;
+  }
+  const bool listed = a.plan.split_combine == SplitCombine::arrival && a.plan.split_k > 1;
+  const Global<const int> order(a.plan.order);
+  const Dtype rounding = accumulator_rounding(a.plan.accumulator);
+  PlainState total[Rows][Columns];
+  for (int i = 0; i < a.plan.split_k; ++i) {
+    PlainState sums[Rows][Columns];
+    sum_tile_chunk(a, tile, listed ? order[i] : i, group, sums);
+    DRIFTSCOPE_UNROLL
+    for (int r = 0; r < Rows; ++r) {
+      DRIFTSCOPE_UNROLL
+      for (int c = 0; c < Columns; ++c) {
+        if (i == 0) {
+          total[r][c] = sums[r][c];
+        } else {
+          total[r][c].join(sums[r][c]);
+          total[r][c].round_to(rounding);
+        }
+      }
+    }
+  }
+  if (group.lane != 0) return;
+  const Global<float> y(a.y);
+  DRIFTSCOPE_UNROLL
+  for (int r = 0; r < Rows; ++r) {
+    DRIFTSCOPE_UNROLL
+    for (int c = 0; c < Columns; ++c) {
+      const std::int64_t row = first_row + r;
+      const std::int64_t column = first_column + c;
+      if (row < a.m && column < a.n) {
+        y[row * a.n + column] = finished(a, total[r][c].sum, column);
+      }
+    }
+  }
 }
 
-template <Element Type>
-cudaError_t launch(const PortableMatmul& arguments, cudaStream_t stream) {
-  constexpr std::int64_t kMostRows = 65535;  // of a grid's second dimension
-  const dim3 block(kLanes, kWarps);
-  const auto columns = static_cast<unsigned>((arguments.n + kWarps - 1) / kWarps);
-  const std::size_t shared_bytes =
-      sizeof(float) * kWarps * static_cast<std::size_t>(arguments.split_k);
-  for (std::int64_t row = 0; row < arguments.m; row += kMostRows) {
-    const std::int64_t left = arguments.m - row;
-    const dim3 grid(columns, static_cast<unsigned>(left < kMostRows ? left : kMostRows));
-    portable_matmul<Type><<<grid, block, shared_bytes, stream>>>(arguments, row);
-    const cudaError_t error = cudaGetLastError();
-    if (error != cudaSuccess) return error;
+std::int64_t groups_of_block(const DevicePlan& plan) {
+  return kThreads / (plan.lanes < kWarpWidth ? plan.lanes : kWarpWidth);
+}
+
+cudaError_t launch_blocks(void (*kernel)(DeviceMatmul), const char* name, std::int64_t blocks,
+                          const DeviceMatmul& a, cudaStream_t stream) {
+  constexpr std::int64_t kMostBlocks = 0x7fffffff;
+  if (blocks > kMostBlocks) return cudaErrorInvalidValue;
+  return launch(kernel, name, {dim3(static_cast<unsigned>(blocks)), dim3(kThreads), 0}, stream, a);
+}
+
+template <Dtype Type, int Slots, int Rows, int Columns>
+cudaError_t launch_tile(const DeviceMatmul& a, cudaStream_t stream) {
+  const std::int64_t row_tiles = (a.m + Rows - 1) / Rows;
+  const std::int64_t outputs = groups_of_block(a.plan) * Columns;
+  return launch_blocks(matmul_tile<Type, Slots, Rows, Columns>, "matmul_tile",
+                       row_tiles * ((a.n + outputs - 1) / outputs), a, stream);
+}
+
+template <Dtype Type>
+cudaError_t launch_type(const DeviceMatmul& a, cudaStream_t stream) {
+  if (a.plan.lanes <= kWarpWidth) {
+    return a.m == 1 ? launch_tile<Type, 1, 1, 4>(a, stream) : launch_tile<Type, 1, 4, 4>(a, stream);
   }
-  return cudaSuccess;
+  return a.m == 1 ? launch_tile<Type, 2, 1, 2>(a, stream) : launch_tile<Type, 2, 4, 2>(a, stream);
+}
+
+// Sums in f32 and few lanes a thread fit the registers as tiles.
+bool has_tile(const DevicePlan& plan) {
+  return plan.lanes <= 2 * kWarpWidth && plan.accumulator != Accumulator::f64 &&
+         plan.accumulator != Accumulator::kahan &&
+         (plan.split_combine != SplitCombine::tree || plan.split_k <= 2);
 }
 
 }  // namespace
 
-cudaError_t launch_portable_matmul(const PortableMatmul& arguments, cudaStream_t stream) {
-  if (arguments.m < 1 || arguments.n < 0 || arguments.k < 0 || arguments.split_k < 1 ||
-      arguments.split_k > 1024) {
+cudaError_t launch_matmul(const DeviceMatmul& a, cudaStream_t stream) {
+  if (a.m < 1 || a.n < 0 || a.k < 0 || !valid(a.plan) || a.weight_dtype == Dtype::f64) {
     return cudaErrorInvalidValue;
   }
-  if (arguments.n == 0) return cudaSuccess;
-  switch (arguments.weight_type) {
-    case Element::f32:
-      return launch<Element::f32>(arguments, stream);
-    case Element::f16:
-      return launch<Element::f16>(arguments, stream);
-    case Element::bf16:
-      return launch<Element::bf16>(arguments, stream);
+  if (a.n == 0) return cudaSuccess;
+  if (!has_tile(a.plan)) {
+    const std::int64_t groups = groups_of_block(a.plan);
+    return launch_blocks(matmul_any_plan, "matmul_any_plan", (a.m * a.n + groups - 1) / groups, a,
+                         stream);
   }
-  return cudaErrorInvalidValue;
+  switch (a.weight_dtype) {
+    case Dtype::f32:
+      return launch_type<Dtype::f32>(a, stream);
+    case Dtype::f16:
+      return launch_type<Dtype::f16>(a, stream);
+    default:
+      return launch_type<Dtype::bf16>(a, stream);
+  }
 }
 
 }  // namespace driftscope::cuda

@@ -90,7 +90,7 @@ float chunk_sum(const ReductionPlan& plan, const float* x, std::int64_t count) {
 // Whether plan_sum holds the lanes in registers; the rest goes to the definition.
 DRIFTSCOPE_INLINE bool has_vector_form(const ReductionPlan& plan) {
   return plan.accumulator != Accumulator::f64 && plan.accumulator != Accumulator::kahan &&
-         (plan.split_k == 1 || plan.split_combine != SplitCombine::arrival);
+         plan.split_combine != SplitCombine::arrival;
 }
 
 template <Term term>

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/plan/portable_exp_constants.h"
+#include "kernels/plan/portable_exp_functions.h"
 #include "kernels/plan/portable_math.h"
 
 namespace driftscope::portable {
@@ -30,23 +30,8 @@ struct MathTable {
 
 namespace {
 
-constexpr double kLog2E = 0x1.71547652b82fep+0;
-constexpr double kLn2High = 0x1.62e42feep-1;  // 32 bits: times any exponent it is exact
-constexpr double kLn2Low = 0x1.a39ef35793c76p-33;
-constexpr double kRound = 0x1.8p+52;  // adding it rounds to an integer
 constexpr double kInfinity = __builtin_inf();
 constexpr double kNaN = __builtin_nan("");
-
-// Fused multiply-add: one instruction where the file's flags allow, else the library's exact one.
-[[gnu::always_inline]] inline double fused(double a, double b, double c) {
-  return __builtin_fma(a, b, c);
-}
-[[gnu::always_inline]] inline std::uint64_t bits_of(double x) {
-  return __builtin_bit_cast(std::uint64_t, x);
-}
-[[gnu::always_inline]] inline double double_of(std::uint64_t bits) {
-  return __builtin_bit_cast(double, bits);
-}
 
 // An unevaluated sum: high + low.
 struct Pair {
@@ -75,61 +60,6 @@ struct Pair {
   Pair s = two_sum(a.high, b.high);
   s.low += a.low + b.low;
   return quick_two_sum(s.high, s.low);
-}
-
-// y · 2^k rounded once, for y in [0.5, 2) and k in [-1100, 1025], given as k + 4096: positive, so
-// that the shift needs no sign.
-[[gnu::always_inline]] inline double scale(double y, std::uint64_t biased) {
-  const std::uint64_t half = biased >> 1U;    // k/2 + 2048, rounded down
-  const std::uint64_t other = biased - half;  // the rest, + 2048
-  const double first = double_of((half - 2048U + 1023U) << 52U);
-  const double second = double_of((other - 2048U + 1023U) << 52U);
-  return y * first * second;
-}
-
-// (exp(r) - 1 - r) / r² for |r| <= 0.3467.
-[[gnu::always_inline]] inline double exp_quotient(double r) {
-  double q = 0x1.1f73102e57f8bp-29;
-  q = fused(q, r, 0x1.af4e000e84be8p-26);
-  q = fused(q, r, 0x1.27e4db5e389d2p-22);
-  q = fused(q, r, 0x1.71de0226bd07ap-19);
-  q = fused(q, r, 0x1.a01a01a6da7e2p-16);
-  q = fused(q, r, 0x1.a01a01abeb69fp-13);
-  q = fused(q, r, 0x1.6c16c16c162d1p-10);
-  q = fused(q, r, 0x1.11111111100d5p-7);
-  q = fused(q, r, 0x1.5555555555556p-5);
-  q = fused(q, r, 0x1.5555555555557p-3);
-  return fused(q, r, 0.5);
-}
-
-[[gnu::always_inline]] inline float exp_f32(float x) {
-  float c = x > kExpHighest ? kExpHighest : x;
-  c = c < kExpLowest ? kExpLowest : c;
-  const float t = __builtin_fmaf(c, kExpLog2E, kExpRound);
-  const float n = t - kExpRound;
-  float r = __builtin_fmaf(n, -kExpLn2High, c);
-  r = __builtin_fmaf(n, -kExpLn2Low, r);
-  float q = kExpQ[5];
-  for (int i = 4; i >= 0; --i) q = __builtin_fmaf(q, r, kExpQ[i]);
-  const float p = __builtin_fmaf(q, r, 1.0F);
-  const float y = __builtin_fmaf(p, r, 1.0F);
-  const std::uint32_t biased =
-      __builtin_bit_cast(std::uint32_t, t) - __builtin_bit_cast(std::uint32_t, kExpRound) + 1024U;
-  const std::uint32_t half = biased >> 1U;
-  const std::uint32_t other = biased - half;
-  const float first = __builtin_bit_cast(float, (half - 512U + 127U) << 23U);
-  const float second = __builtin_bit_cast(float, (other - 512U + 127U) << 23U);
-  return y * first * second;
-}
-
-[[gnu::always_inline]] inline double exp_f64(double x) {
-  double c = x > 710.0 ? 710.0 : x;  // exp(710) overflows, exp(-746) is below half a subnormal
-  c = c < -746.0 ? -746.0 : c;
-  const double t = fused(c, kLog2E, kRound);
-  const double n = t - kRound;
-  const double r = fused(n, -kLn2Low, fused(n, -kLn2High, c));
-  const double y = fused(fused(exp_quotient(r), r, 1.0), r, 1.0);
-  return scale(y, bits_of(t) - bits_of(kRound) + 4096U);
 }
 
 // x = 2^exponent · (1 + fraction), 1 + fraction in [sqrt(1/2), sqrt(2)).

@@ -131,8 +131,13 @@ TEST(CheckConfig, WhatTheBackendCannotHonourIsAnErrorThatNamesKnobAndBackend) {
   EXPECT_NE(checked.error().message.find("host"), std::string::npos);
   config = {};
   config.backend = BackendKind::cuda;
+  EXPECT_TRUE(check_config(config));
+  config.matmul_policy = PlanPolicy::vendor;  // cuBLAS picks
+  EXPECT_TRUE(check_config(config));
+  config.threads = 2;  // of the host only
   checked = check_config(config);
   ASSERT_FALSE(checked);
+  EXPECT_NE(checked.error().message.find("threads"), std::string::npos);
   EXPECT_NE(checked.error().message.find("cuda"), std::string::npos);
   config = {};
   config.batch_position = 1;

@@ -8,8 +8,7 @@
 #include <filesystem>
 #include <string>
 
-#include "kernels/matmul/matmul.h"
-#include "tests/kernels/matmul_test_support.h"
+#include "tests/device/parity.h"
 
 namespace driftscope {
 namespace {
@@ -56,44 +55,22 @@ TEST(CudaModule, ADriverOrDeviceThatIsMissingIsNamed) {
   }
 }
 
-TEST(CudaModule, ThePortableMatmulGivesTheHostsBits) {
+// The whole grid of the SIMT harness's test, on the device.
+TEST(CudaModule, TheDeviceGivesTheHostsBits) {
   if (!std::filesystem::exists(kModule)) GTEST_SKIP() << "this build has no CUDA module";
   const Result<CudaModule> module = CudaModule::load(kModule);
   ASSERT_TRUE(module.has_value()) << module.error().message;
   const Result<std::vector<CudaDevice>> devices = module->devices();
   if (!devices || devices->empty()) GTEST_SKIP() << "no CUDA device on this machine";
-  for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
-    for (const SplitCombine combine :
-         {SplitCombine::sequential, SplitCombine::tree, SplitCombine::arrival}) {
-      for (const int split : {1, 3, 64}) {
-        const test::MatmulCase shape{.m = 5, .n = 23, .k = 101, .dtype = dtype, .bias = true};
-        const test::MatmulInputs inputs(shape);
-        const ReductionPlan plan{.lanes = 32, .split_k = split, .split_combine = combine};
-        std::vector<float> host(inputs.outputs());
-        SerialParallel serial;
-        MatmulArguments arguments = inputs.arguments(plan, host.data());
-        arguments.output_dtype = Dtype::bf16;
-        matmul(arguments, detect_isa(), serial);
-        std::vector<float> device(inputs.outputs());
-        const std::vector<int> order = arrival_order(plan.arrival_seed, split);
-        const DriftscopeCudaMatmul request{.x = arguments.x,
-                                           .m = shape.m,
-                                           .weight = arguments.weight.data,
-                                           .weight_dtype = static_cast<int>(dtype),
-                                           .n = shape.n,
-                                           .k = shape.k,
-                                           .bias = arguments.bias,
-                                           .y = device.data(),
-                                           .output_dtype = static_cast<int>(Dtype::bf16),
-                                           .split_k = split,
-                                           .split_combine = static_cast<int>(combine),
-                                           .order = order.data()};
-        const Result<void> done = module->matmul(request);
-        ASSERT_TRUE(done.has_value()) << done.error().message;
-        EXPECT_TRUE(test::same_bits(host, device)) << to_string(plan);
-      }
-    }
-  }
+  parity::Device device{.table = &module->table(), .name = devices->front().name};
+  const CudaContextOptions options{};
+  CudaMessage message{};
+  ASSERT_EQ(device.table->open(&options, &device.context, &message), 0) << message.text;
+  parity::run_all(device, [](const parity::Line& line) {
+    EXPECT_GT(line.cases, 0);
+    EXPECT_EQ(line.equal, line.cases) << line.operation << ": " << line.first_difference;
+  });
+  device.table->close(device.context);
 }
 
 }  // namespace

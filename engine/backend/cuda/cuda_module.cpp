@@ -32,12 +32,6 @@ std::string version_text(int version) {
 
 void CudaModule::Close::operator()(void* handle) const { ::dlclose(handle); }
 
-template <class Function>
-bool CudaModule::bind(Function& function, const char* name) {
-  function = reinterpret_cast<Function>(::dlsym(m_handle.get(), name));
-  return function != nullptr;
-}
-
 Result<CudaModule> CudaModule::load() {
   const std::vector<std::string> candidates = places();
   for (const std::string& path : candidates) {
@@ -60,23 +54,27 @@ Result<CudaModule> CudaModule::load(const std::string& path) {
                 fmt::format("{}: the CUDA module does not load; rebuild it on this machine", path),
                 reason == nullptr ? "" : reason);
   }
-  DriftscopeCudaInterfaceVersion interface_version = nullptr;
-  const bool complete = module.bind(interface_version, "driftscope_cuda_interface_version") &&
-                        module.bind(module.m_get_versions, "driftscope_cuda_get_versions") &&
-                        module.bind(module.m_device_count, "driftscope_cuda_device_count") &&
-                        module.bind(module.m_get_device, "driftscope_cuda_get_device") &&
-                        module.bind(module.m_run_matmul, "driftscope_cuda_run_matmul");
-  if (!complete || interface_version() != kDriftscopeCudaInterface) {
+  using TableFunction = const CudaTable* (*)();
+  const auto table = reinterpret_cast<TableFunction>(::dlsym(module.m_handle.get(), kCudaTableSymbol));
+  if (table != nullptr) module.m_table = table();
+  if (module.m_table == nullptr || module.m_table->interface_version != kCudaInterface) {
     return fail(ErrorKind::engine,
                 fmt::format("{}: not the CUDA module of this version; rebuild it", path));
   }
   return module;
 }
 
-Result<DriftscopeCudaVersions> CudaModule::versions() const {
-  DriftscopeCudaVersions versions{};
-  DriftscopeCudaMessage message{};
-  if (m_get_versions(&versions, &message) != 0) return fail(ErrorKind::engine, message.text);
+CudaModule CudaModule::of(const CudaTable& table) {
+  CudaModule module;
+  module.m_path = "built in";
+  module.m_table = &table;
+  return module;
+}
+
+Result<CudaVersions> CudaModule::versions() const {
+  CudaVersions versions{};
+  CudaMessage message{};
+  if (m_table->get_versions(&versions, &message) != 0) return fail(ErrorKind::engine, message.text);
   return versions;
 }
 
@@ -94,15 +92,15 @@ Result<std::vector<CudaDevice>> CudaModule::devices() const {
   if (driver->empty()) {
     return fail(ErrorKind::engine, "no CUDA driver on this machine; install NVIDIA's driver");
   }
-  DriftscopeCudaMessage message{};
+  CudaMessage message{};
   int count = 0;
-  if (m_device_count(&count, &message) != 0) {
+  if (m_table->device_count(&count, &message) != 0) {
     return fail(ErrorKind::engine, fmt::format("no CUDA device: {}", message.text));
   }
   std::vector<CudaDevice> devices;
   for (int i = 0; i < count; ++i) {
-    DriftscopeCudaDevice device{};
-    if (m_get_device(i, &device, &message) != 0) {
+    CudaDeviceInfo device{};
+    if (m_table->get_device(i, &device, &message) != 0) {
       return fail(ErrorKind::engine, fmt::format("CUDA device {}: {}", i, message.text));
     }
     devices.push_back({.name = device.name,
@@ -112,14 +110,6 @@ Result<std::vector<CudaDevice>> CudaModule::devices() const {
                        .memory_bytes = device.memory_bytes});
   }
   return devices;
-}
-
-Result<void> CudaModule::matmul(const DriftscopeCudaMatmul& request) const {
-  DriftscopeCudaMessage message{};
-  if (m_run_matmul(&request, &message) != 0) {
-    return fail(ErrorKind::engine, fmt::format("CUDA matmul: {}", message.text));
-  }
-  return {};
 }
 
 std::string cuda_summary() {

@@ -35,23 +35,20 @@ class CudaModule {
   [[nodiscard]] Result<std::string> runtime_version() const;
   // Errors (engine): no driver, or no device; the message says which and what to do.
   [[nodiscard]] Result<std::vector<CudaDevice>> devices() const;
-  // The portable plan on device 0; see DriftscopeCudaMatmul.
-  [[nodiscard]] Result<void> matmul(const DriftscopeCudaMatmul& request) const;
+  [[nodiscard]] const CudaTable& table() const { return *m_table; }
+
+  // A table that is part of this program (the SIMT harness).
+  [[nodiscard]] static CudaModule of(const CudaTable& table);
 
  private:
   struct Close {
     void operator()(void* handle) const;
   };
-  [[nodiscard]] Result<DriftscopeCudaVersions> versions() const;
-  template <class Function>
-  [[nodiscard]] bool bind(Function& function, const char* name);
+  [[nodiscard]] Result<CudaVersions> versions() const;
 
   std::unique_ptr<void, Close> m_handle;
   std::string m_path;
-  DriftscopeCudaGetVersions m_get_versions = nullptr;
-  DriftscopeCudaDeviceCount m_device_count = nullptr;
-  DriftscopeCudaGetDevice m_get_device = nullptr;
-  DriftscopeCudaRunMatmul m_run_matmul = nullptr;
+  const CudaTable* m_table = nullptr;
 };
 
 // One line for `doctor`: the devices, or why there are none.

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/backend/cuda/cuda_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "engine/backend/cuda/cuda_forward_pass.h"
+#include "engine/backend/cuda/cuda_kv_cache.h"
+
+namespace driftscope {
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(std::shared_ptr<CudaSession> session, std::shared_ptr<const CudaWeights> weights,
+              const RunConfig& config)
+      : m_session(session),
+        m_weights(weights),
+        m_kv_dtype(config.kv_dtype),
+        m_pass(std::move(session), std::move(weights), config) {}
+
+  [[nodiscard]] const ModelDescription& model() const override {
+    return m_weights->checkpoint().description();
+  }
+  [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(
+      std::int64_t expected_tokens) override {
+    auto cache = CudaKvCache::create(m_session, model().layers,
+                                     model().kv_heads * model().head_dim, m_kv_dtype,
+                                     expected_tokens);
+    if (!cache) return tl::unexpected(cache.error());
+    return *std::move(cache);
+  }
+  [[nodiscard]] Result<void> forward(const Batch& batch, const std::stop_token& stop) override {
+    return m_pass.run(batch, stop);
+  }
+  [[nodiscard]] std::int64_t output_rows() const override { return m_pass.output_rows(); }
+  [[nodiscard]] Result<std::span<const float>> logits(std::int64_t first,
+                                                      std::int64_t count) override {
+    return m_pass.logits(first, count);
+  }
+  [[nodiscard]] std::span<const TensorTap> taps(std::int64_t output_row) override {
+    return m_pass.taps(output_row);
+  }
+  [[nodiscard]] std::vector<std::string> plans() const override { return m_pass.plans(); }
+  [[nodiscard]] std::string storage_note() const override { return m_weights->storage_note(); }
+
+ private:
+  std::shared_ptr<CudaSession> m_session;
+  std::shared_ptr<const CudaWeights> m_weights;
+  Dtype m_kv_dtype;
+  CudaForwardPass m_pass;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<CudaSession>> CudaResources::session(int streams) {
+  if (!m_module) {
+    auto module = CudaModule::load();
+    if (!module) return tl::unexpected(module.error());
+    m_module = std::make_shared<const CudaModule>(*std::move(module));
+  }
+  std::weak_ptr<CudaSession>& known = m_sessions[streams];
+  if (auto session = known.lock()) return session;
+  auto session = CudaSession::open(m_module, streams);
+  if (session) known = *session;
+  return session;
+}
+
+Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
+    const std::shared_ptr<CudaSession>& session,
+    const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
+  const bool stacked = config.fused_qkv || config.fused_gate_up;
+  std::erase_if(m_loaded, [](const Loaded& entry) { return entry.loaded.expired(); });
+  for (const Loaded& entry : m_loaded) {
+    if (entry.checkpoint.lock() == checkpoint && entry.weights == config.weight_dtype &&
+        entry.lm_head == config.lm_head_dtype && entry.stacked == stacked) {
+      if (auto loaded = entry.loaded.lock()) return loaded;
+    }
+  }
+  WeightOptions options;
+  options.weights = config.weight_dtype;
+  options.lm_head = config.lm_head_dtype;
+  options.stacked = stacked;
+  auto loaded = CudaWeights::load(session, checkpoint, options);
+  if (loaded) {
+    m_loaded.push_back(
+        {checkpoint, config.weight_dtype, config.lm_head_dtype, stacked, *loaded});
+  }
+  return loaded;
+}
+
+Result<std::unique_ptr<Backend>> CudaResources::open(
+    const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
+  const std::lock_guard lock(m_mutex);
+  auto session = this->session(static_cast<int>(config.cuda_streams));
+  if (!session) return tl::unexpected(session.error());
+  auto loaded = weights(*session, checkpoint, config);
+  if (!loaded) return tl::unexpected(loaded.error());
+  return std::make_unique<CudaBackend>(*std::move(session), *std::move(loaded), config);
+}
+
+}  // namespace driftscope
