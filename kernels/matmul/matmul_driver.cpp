@@ -177,33 +177,33 @@ void direct_block(const Call& call, std::int64_t n0, std::int64_t count) {
   for (std::int64_t chunk = 0; chunk < call.chunks; ++chunk) {
     const std::int64_t begin = chunk * call.chunk;
     if (codes) {
-      call.x_strideernels.codes({.x = arguments.x + begin,
-                                 .x_stride = call.x_stride,
-                                 .m = m,
-                                 .codes = arguments.weight.quantised.from_row(n0),
-                                 .begin = arguments.weight.quantised.first_term + begin,
-                                 .n = count,
-                                 .length = length_of(call, chunk),
-                                 .lanes = arguments.plan.lanes,
-                                 .combine = arguments.plan.lane_combine,
-                                 .out = sums + chunk * m * count,
-                                 .out_stride = plain ? call.y_stride : count});
+      call.kernels.codes({.x = arguments.x + begin,
+                          .x_stride = call.x_stride,
+                          .m = m,
+                          .codes = arguments.weight.quantised.from_row(n0),
+                          .begin = arguments.weight.quantised.first_term + begin,
+                          .n = count,
+                          .length = length_of(call, chunk),
+                          .lanes = arguments.plan.lanes,
+                          .combine = arguments.plan.lane_combine,
+                          .out = sums + chunk * m * count,
+                          .out_stride = plain ? call.y_stride : count});
       continue;
     }
     const PlainWeights weights =
         plain_weights(call, n0, count, begin, length_of(call, chunk), weights_scratch);
-    call.x_strideernels.direct({.x = arguments.x + begin,
-                                .x_stride = call.x_stride,
-                                .m = m,
-                                .w = weights.data,
-                                .w_stride = weights.stride,
-                                .dtype = weights.dtype,
-                                .n = count,
-                                .length = length_of(call, chunk),
-                                .lanes = arguments.plan.lanes,
-                                .combine = arguments.plan.lane_combine,
-                                .out = sums + chunk * m * count,
-                                .out_stride = plain ? call.y_stride : count});
+    call.kernels.direct({.x = arguments.x + begin,
+                         .x_stride = call.x_stride,
+                         .m = m,
+                         .w = weights.data,
+                         .w_stride = weights.stride,
+                         .dtype = weights.dtype,
+                         .n = count,
+                         .length = length_of(call, chunk),
+                         .lanes = arguments.plan.lanes,
+                         .combine = arguments.plan.lane_combine,
+                         .out = sums + chunk * m * count,
+                         .out_stride = plain ? call.y_stride : count});
   }
   if (!plain) store_chunks(call, sums, 0, m, n0, count);
 }

@@ -24,6 +24,11 @@ struct Setup {
   AttentionArguments arguments;  // all but the sequences and sizes
 };
 
+KvDtype cached_as(Dtype dtype) {
+  if (dtype == Dtype::f16) return KvDtype::f16;
+  return dtype == Dtype::bf16 ? KvDtype::bf16 : KvDtype::f32;
+}
+
 // Inputs of a setup, and the host's view of them.
 struct Problem {
   const Setup& setup;
@@ -39,8 +44,8 @@ struct Problem {
       const std::int64_t keys = sequence.first_position + sequence.rows;
       k.push_back(draw(keys * of.kv_heads * of.head_dim, ++seed));
       v.push_back(draw(keys * of.kv_heads * of.head_dim, ++seed));
-      k_bytes.push_back(stored(of.arguments.kv_dtype, k.back()));
-      v_bytes.push_back(stored(of.arguments.kv_dtype, v.back()));
+      k_bytes.push_back(stored(*plain_dtype(of.arguments.kv_dtype), k.back()));
+      v_bytes.push_back(stored(*plain_dtype(of.arguments.kv_dtype), v.back()));
     }
     q = draw(rows * of.heads * of.head_dim, 19);
     for (float& value : q) value *= 0.5F;
@@ -128,14 +133,14 @@ std::vector<float> Problem::on_device(const Device& device) const {
                          .positions = call.put(table.positions), .rows = rows, .layer = 1};
   call.run(&CudaTable::store_kv,
            DeviceStoreKv{.batch = batch, .k = call.put(new_k), .v = call.put(new_v),
-                         .kv_width = kv_width, .kv_dtype = a.kv_dtype});
+                         .kv_width = kv_width, .kv_dtype = *plain_dtype(a.kv_dtype)});
   constexpr std::int64_t kStride = 1024;
   float* y = call.room<float>(q.size());
   call.run(&CudaTable::attention,
            DeviceAttention{
                .batch = batch, .q = call.put(q), .y = y, .heads = setup.heads,
                .kv_heads = setup.kv_heads, .head_dim = setup.head_dim, .scale = a.scale,
-               .window = a.window, .kv_dtype = a.kv_dtype, .kind = a.kind, .tile = a.tile,
+               .window = a.window, .kv_dtype = *plain_dtype(a.kv_dtype), .kind = a.kind, .tile = a.tile,
                .splits = a.splits, .score_plan = call.plan(a.score_plan),
                .sum_plan = call.plan(a.sum_plan), .split_combine = a.split_combine,
                .merge_orders = call.put(table.orders),
@@ -182,7 +187,7 @@ Line eager_line(const Device& device) {
       for (const int lanes : {4, 32, 64}) {
         const Dtype half = kv == Dtype::f32 ? Dtype::f32 : kv;
         add_kind(tally, device,
-                 {.sequences = {}, .scale = 0.25F, .kv_dtype = kv, .kind = AttentionKind::eager,
+                 {.sequences = {}, .scale = 0.25F, .kv_dtype = cached_as(kv), .kind = AttentionKind::eager,
                   .score_plan = {.lanes = lanes},
                   .sum_plan = {.lanes = lanes, .split_k = lanes == 4 ? 3 : 1},
                   .softmax_dtype = softmax, .score_dtype = half, .probability_dtype = half,
@@ -199,7 +204,7 @@ Line flash_line(const Device& device) {
     for (const Dtype softmax : {Dtype::f32, Dtype::f64, Dtype::bf16, Dtype::f16}) {
       for (const std::int64_t tile : {1, 7, 64}) {
         add_kind(tally, device,
-                 {.sequences = {}, .scale = 0.25F, .kv_dtype = kv, .kind = AttentionKind::flash, .tile = tile,
+                 {.sequences = {}, .scale = 0.25F, .kv_dtype = cached_as(kv), .kind = AttentionKind::flash, .tile = tile,
                   .score_plan = {.lanes = tile == 7 ? 8 : 32}, .softmax_dtype = softmax,
                   .output_dtype = kv});
       }
@@ -224,7 +229,7 @@ Line split_line(const Device& device, AttentionKind kind, const std::string& nam
       for (const int splits : {1, 4, 7}) {  // 7 splits of one key: some see nothing
         for (const Dtype kv : {Dtype::f32, Dtype::bf16}) {
           add_kind(tally, device,
-                   {.sequences = {}, .scale = 0.25F, .kv_dtype = kv, .kind = kind, .tile = 4 * splits - 3,
+                   {.sequences = {}, .scale = 0.25F, .kv_dtype = cached_as(kv), .kind = kind, .tile = 4 * splits - 3,
                     .splits = splits, .score_plan = {.lanes = 16},
                     .sum_plan = {.arrival_seed = 5}, .split_combine = combine,
                     .softmax_dtype = softmax});

@@ -16,7 +16,7 @@ class CudaBackend final : public Backend {
               const RunConfig& config)
       : m_session(session),
         m_weights(weights),
-        m_kv_dtype(config.kv_dtype),
+        m_kv_dtype(*plain_dtype(config.kv_dtype)),
         m_pass(std::move(session), std::move(weights), config) {}
 
   [[nodiscard]] const ModelDescription& model() const override {

@@ -100,7 +100,7 @@ void CudaForwardPass::attend(std::int64_t index) {
                                .v = m_v.as<float>(),
                                .kv_width = m_model.kv_heads * m_model.head_dim,
                                .value_dtype = m_rounding.stored_value,
-                               .kv_dtype = host.kv_dtype});
+                               .kv_dtype = *plain_dtype(host.kv_dtype)});
   m_session->run(m_session->table().attention,
                  DeviceAttention{.batch = m_tables.device_rows(index),
                                  .q = m_q.as<float>(),
@@ -110,7 +110,7 @@ void CudaForwardPass::attend(std::int64_t index) {
                                  .head_dim = host.head_dim,
                                  .scale = host.scale,
                                  .window = host.window,
-                                 .kv_dtype = host.kv_dtype,
+                                 .kv_dtype = *plain_dtype(host.kv_dtype),
                                  .kind = host.kind,
                                  .tile = host.tile,
                                  .splits = host.splits,
