@@ -60,7 +60,6 @@ TEST(PlanFinding, SaysNothingWhereOnePlanServesEveryShape) {
   EXPECT_EQ(plans_finding(*compare(PlanPolicy::shape_dependent, 0)), nullptr);
 }
 
-<<<<<<< HEAD
 TEST(RankFinding, SaysWhereAndInWhatOrderPartialSumsMeet) {
   RunConfig a;
   RunConfig b;
@@ -114,7 +113,8 @@ TEST(RankFinding, SaysNothingWhereRanksAreAlike) {
   RunConfig one_ring = one;
   one_ring.all_reduce = AllReduce::ring;  // nobody to add to
   EXPECT_EQ(find_finding(*compare(one, one_ring), "ranks_differ"), nullptr);
-=======
+}
+
 // Rows as recorded, step by step: 1 and 1, 1 and 8, 1 and 9.
 TEST(PlanFinding, TakesTheRowsThatWereRecordedAndNamesTheStep) {
   ExperimentFacts facts;
@@ -143,7 +143,6 @@ TEST(PlanFinding, TakesTheRowsThatWereRecordedAndNamesTheStep) {
             std::string::npos)
       << finding->text;
   EXPECT_NE(finding->text.find("split-K from 8 to 4"), std::string::npos) << finding->text;
->>>>>>> 37374d7 (Neighbour prompts without neighbours are an error; notes in the capture; documentation of the timetable)
 }
 
 }  // namespace
