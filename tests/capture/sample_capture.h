@@ -27,6 +27,8 @@ struct SampleShape {
 [[nodiscard]] TokenId sample_choice(Lane lane, std::int64_t step);
 [[nodiscard]] std::int64_t sample_timing_ns(Lane lane, std::int64_t step);
 
+[[nodiscard]] std::vector<std::string> sample_plans(Lane lane);
+
 [[nodiscard]] ExperimentFacts sample_facts(const SampleShape& shape);
 [[nodiscard]] CaptureHeader sample_header(const SampleShape& shape);
 // Hands one step of one lane to `sink`.
