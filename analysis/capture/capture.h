@@ -70,6 +70,9 @@ class CaptureWriter : public TraceSink {
   [[nodiscard]] static Result<std::unique_ptr<CaptureWriter>> create(
       const std::filesystem::path& path, const CaptureHeader& header,
       const CaptureOptions& options);
+  // Plans that really ran in the lane, one line each. At most once, before finish_lane().
+  [[nodiscard]] virtual Result<void> keep_plans(Lane lane,
+                                                const std::vector<std::string>& plans) = 0;
   virtual Result<void> finish_lane(Lane lane, TraceState state, std::string_view stop) = 0;
   // Writes /comparison and the final state, closes, renames. `comparison` may be null.
   [[nodiscard]] virtual Result<void> finish(TraceState state, const Comparison* comparison) = 0;
@@ -109,6 +112,8 @@ class CaptureReader {
                                                        std::int64_t step) const = 0;
   // What the routers chose at this step. Error (inconclusive) where header().routes has no layers.
   [[nodiscard]] virtual Result<StoredRoutes> routes(Lane lane, std::int64_t step) const = 0;
+  // Plans that ran in a lane that came to its end, one line each; empty in older files.
+  [[nodiscard]] virtual Result<std::vector<std::string>> plans(Lane lane) const = 0;
   // The metrics of /comparison, one entry per step that was compared when the run ended; their
   // rankings are empty, metrics that the file does not know are NaN. Empty for a run that was cut
   // off.

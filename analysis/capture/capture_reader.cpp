@@ -80,6 +80,9 @@ class Hdf5CaptureReader final : public CaptureReader {
   Result<StoredRoutes> routes(Lane lane, std::int64_t step) const override {
     return guard(m_file.place(), [&] { return require(lane).routes(step); });
   }
+  Result<std::vector<std::string>> plans(Lane lane) const override {
+    return guard(m_file.place(), [&] { return require(lane).plans(); });
+  }
   Result<std::vector<StepMetrics>> stored_metrics() const override {
     return guard(m_file.place(), [&] {
       // Columns of a capture that was not closed count for nothing.
@@ -223,6 +226,13 @@ Result<std::int64_t> Hdf5CaptureReader::verify() const {
   });
 }
 
+// Text from a file may hold anything.
+Json texts(const std::vector<std::string>& lines) {
+  Json array = Json::array();
+  for (const std::string& line : lines) array.push_back(json_text::from_bytes(line));
+  return array;
+}
+
 Result<std::string> Hdf5CaptureReader::describe() const {
   return guard(m_file.place(), [&] {
     Json lanes = Json::array();
@@ -238,6 +248,7 @@ Result<std::string> Hdf5CaptureReader::describe() const {
                        {"logits_bytes", lane->storage_bytes()},
                        {"model_sha256", json_text::from_bytes(info.lane.model_sha256)},
                        {"tokenizer_sha256", json_text::from_bytes(info.lane.tokenizer_sha256)},
+                       {"plans", texts(lane->plans())},
                        {"config", json_text::embedded(info.lane.config_json)},
                        {"envelope", json_text::embedded(info.lane.envelope_json)}});
     }

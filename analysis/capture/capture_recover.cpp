@@ -88,6 +88,11 @@ Result<Recovered> copy_lane(const CaptureReader& damaged, const CaptureLaneInfo&
     recovered.whole = *copied;
     recovered.steps += *copied ? 1 : 0;
   }
+  if (const auto plans = damaged.plans(lane)) {
+    if (auto kept = writer.keep_plans(lane, *plans); !kept) {
+      return tl::unexpected<Error>(kept.error());
+    }
+  }
   const TraceState state = recovered.whole ? info.state : TraceState::partial;
   if (auto done = writer.finish_lane(lane, state, info.stop); !done) {
     return tl::unexpected<Error>(done.error());

@@ -132,6 +132,9 @@ class Hdf5CaptureWriter final : public CaptureWriter {
 
   [[nodiscard]] Result<void> start(const CaptureHeader& header);
   [[nodiscard]] Result<void> accept(const StepRecord& record) override;
+  [[nodiscard]] Result<void> keep_plans(Lane lane, const std::vector<std::string>& plans) override {
+    return write([&] { lane_writer(lane).keep_plans(plans); });
+  }
   Result<void> finish_lane(Lane lane, TraceState state, std::string_view stop) override;
   [[nodiscard]] Result<void> finish(TraceState state, const Comparison* comparison) override;
 

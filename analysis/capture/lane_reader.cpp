@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "analysis/capture/crc32c.h"
 #include "analysis/capture/json_fields.h"
@@ -274,12 +275,34 @@ StoredRoutes LaneReader::routes(std::int64_t step) const {
   return m_routes->read(step);
 }
 
+std::vector<std::string> LaneReader::plans() const {
+  const std::string path = m_path + "/plans";
+  if (m_info.state == TraceState::partial || !m_file.exists(path)) return {};
+  const Rows rows(m_file, path, column_rule(H5T_STD_U8LE));
+  if (rows.count() > std::min(layout::kMaximumText, m_file.size())) {
+    throw_rule(m_file.place(), path, fmt::format("{} bytes of text are too many", rows.count()));
+  }
+  std::string text(static_cast<std::size_t>(rows.count()), '\0');
+  rows.read(0, rows.count(), text.data());
+  const hdf5::Dataset dataset = m_file.open_dataset(path);
+  if (hdf5::read_int_attribute(m_file.place(), dataset.id(),
+                               std::string(layout::kCheckAttribute)) !=
+      crc32c(text.data(), text.size())) {
+    throw_rule(m_file.place(), path, "the text does not have the CRC-32C it was stored with");
+  }
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
 std::int64_t LaneReader::verify() const {
   if (m_claimed_steps > m_info.steps_complete) {
     throw_rule(m_file.place(), m_path,
                fmt::format("{} steps are complete by its own account, {} are there",
                            m_claimed_steps, m_info.steps_complete));
   }
+  static_cast<void>(plans());
   std::int64_t checked_rows = static_cast<std::int64_t>(cells().size());
   static_cast<void>(notes());
   for (std::int64_t step = 0; step < m_info.steps_complete; ++step) {

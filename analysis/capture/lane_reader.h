@@ -34,6 +34,8 @@ class LaneReader {
   [[nodiscard]] std::vector<float> tap(std::size_t index, std::int64_t step) const;
   [[nodiscard]] RouteSpec route_spec() const { return m_routes ? m_routes->spec() : RouteSpec{}; }
   [[nodiscard]] StoredRoutes routes(std::int64_t step) const;
+  // Empty where the lane did not come to its end, and in files made before they were kept.
+  [[nodiscard]] std::vector<std::string> plans() const;
   // Checks all rows; returns how many.
   [[nodiscard]] std::int64_t verify() const;
   [[nodiscard]] std::int64_t storage_bytes() const;  // of the rows of logits

@@ -74,6 +74,10 @@ void create_columns(const Place& place, hid_t group, std::size_t taps) {
   describe(place, group, "tokens", "1", "token id emitted");
   describe(place, group, "choices", "1", "token id that the lane would emit");
   describe(place, group, "timing_ns", "ns", "wall time of the step");
+  Table::create(place, group, "plans", column_shape(H5T_STD_U8LE));
+  const hdf5::Dataset plans(
+      checked(H5Dopen2(group, "plans", H5P_DEFAULT), place, "H5Dopen2", "plans"));
+  hdf5::write_int_attribute(place, plans.id(), std::string(layout::kCheckAttribute), 0);
   const std::int64_t none = 0;
   hdf5::write_vector(place, group, "steps_complete", H5T_STD_I64LE, &none, 1);
 }
@@ -159,6 +163,7 @@ LaneWriter::LaneWriter(Place place, hid_t file, const CaptureHeader& header,
   m_choices = Table::open(m_place, group, "choices", column_shape(H5T_STD_I32LE));
   m_timing = Table::open(m_place, group, "timing_ns", column_shape(H5T_STD_I64LE));
   m_crc = Table::open(m_place, group, "crc32c", crc_shape(m_taps.size()));
+  m_plans = Table::open(m_place, group, "plans", column_shape(H5T_STD_U8LE));
   if (options.keep == KeepMode::full) {
     m_logits =
         Table::open(m_place, group, "logits", row_shape(m_vocabulary, options, H5T_IEEE_F32LE));
@@ -277,6 +282,20 @@ void LaneWriter::acknowledge() {
   checked(H5Dflush(m_steps_complete.id()), m_place, "H5Dflush", "steps_complete");
 }
 
+void LaneWriter::keep_plans(const std::vector<std::string>& plans) {
+  if (m_finished || m_plans.rows() > 0) {
+    hdf5::throw_rule(m_place, m_path + "/plans", "plans came twice, or after the lane's end");
+  }
+  std::string text;
+  for (const std::string& plan : plans) text += plan + "\n";
+  if (text.empty()) return;
+  m_plans.append(text.data(), static_cast<std::int64_t>(text.size()));
+  const hdf5::Dataset dataset(
+      checked(H5Dopen2(m_group.id(), "plans", H5P_DEFAULT), m_place, "H5Dopen2", "plans"));
+  hdf5::rewrite_int_attribute(m_place, dataset.id(), std::string(layout::kCheckAttribute),
+                              crc32c(text.data(), text.size()));
+}
+
 void LaneWriter::finish(TraceState state, std::string_view stop) {
   m_finished = true;
   hdf5::rewrite_int_attribute(m_place, m_group.id(), "steps_complete", m_steps);
@@ -285,7 +304,8 @@ void LaneWriter::finish(TraceState state, std::string_view stop) {
 }
 
 void LaneWriter::close() {
-  for (Table* table : {&m_step_table, &m_tokens, &m_choices, &m_timing, &m_crc}) table->close();
+  for (Table* table : {&m_step_table, &m_tokens, &m_choices, &m_timing, &m_crc, &m_plans})
+    table->close();
   for (std::optional<Table>* table : {&m_logits, &m_top_ids, &m_top_values}) {
     if (table->has_value()) (*table)->close();
   }

@@ -34,6 +34,8 @@ class LaneWriter {
   void write_pending();
   // Says in the file that all steps written so far count.
   void acknowledge();
+  // One line each; once, before finish(), which makes them count.
+  void keep_plans(const std::vector<std::string>& plans);
   void finish(TraceState state, std::string_view stop);
   [[nodiscard]] bool finished() const { return m_finished; }
   void close();
@@ -53,7 +55,7 @@ class LaneWriter {
   bool m_finished = false;
   hdf5::Group m_group;
   hdf5::Dataset m_steps_complete;
-  hdf5::Table m_step_table, m_tokens, m_choices, m_timing, m_crc;
+  hdf5::Table m_step_table, m_tokens, m_choices, m_timing, m_crc, m_plans;
   std::optional<hdf5::Table> m_logits, m_top_ids, m_top_values;
   std::vector<hdf5::Table> m_tap_tables;
   NotesWriter m_notes;

@@ -18,6 +18,7 @@ struct InspectOptions {
   std::optional<std::int64_t> step;
   bool json = false;
   bool verify = false;
+  bool plans = false;
 };
 
 std::string piece_text(const CaptureHeader& header, TokenId id) {
@@ -71,6 +72,20 @@ std::string routes_text(const RouteSpec& spec, const RouteRow& routes) {
   return out;
 }
 
+Result<std::string> plans_text(const CaptureReader& reader) {
+  std::string out;
+  for (const CaptureLaneInfo& lane : reader.lanes()) {
+    auto plans = reader.plans(lane.lane.lane);
+    if (!plans) return tl::unexpected(plans.error());
+    out += fmt::format("plans of lane {}{}\n", lane_name(lane.lane.lane),
+                       plans->empty() ? ": none are kept in this file" : "");
+    for (const std::string& plan : *plans) {
+      out += fmt::format("  {}\n", escape_for_display(plan));
+    }
+  }
+  return out;
+}
+
 Result<std::string> step_text(const CaptureReader& reader, std::int64_t step) {
   std::string out;
   for (const CaptureLaneInfo& lane : reader.lanes()) {
@@ -109,6 +124,11 @@ Result<int> run(const InspectOptions& options, CommandContext& context) {
     out = *document + "\n";
   } else {
     out = overview(options, **reader);
+    if (options.plans) {
+      auto text = plans_text(**reader);
+      if (!text) return tl::unexpected(text.error());
+      out += *text;
+    }
     if (options.step) {
       auto text = step_text(**reader, *options.step);
       if (!text) return tl::unexpected(text.error());
@@ -130,6 +150,7 @@ void declare_inspect(CLI::App& app, CommandContext& context) {
   auto options = bind_command<InspectOptions>(app, context, &run);
   app.add_option("file", options->file, "Capture")->required();
   app.add_option("--step", options->step, "Show the best tokens of every lane at this step");
+  app.add_flag("--plans", options->plans, "Show the order of sums that each lane really used");
   app.add_flag("--verify", options->verify, "Check the CRC-32C of every stored row");
   app.add_flag("--json", options->json, "One JSON document");
 }

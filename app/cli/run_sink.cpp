@@ -62,6 +62,7 @@ Result<ComparisonPointer> RunSink::finish(const Result<LockstepSummary>& summary
       const TraceState lane_state =
           lane.stop == StopReason::cancelled ? TraceState::interrupted : TraceState::complete;
       const std::string stop(name_of(lane.stop));
+      if (written) written = m_writer.keep_plans(lane.lane, lane.plans);
       if (written) written = m_writer.finish_lane(lane.lane, lane_state, stop);
       m_builder.finish_lane(lane.lane, lane_state, stop);
     }

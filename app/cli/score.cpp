@@ -161,7 +161,10 @@ Result<int> execute(const ScoreOptions& options, CommandContext& context,
                                        : TraceState::complete;
   Result<void> closed;
   if (sink->capture) {
-    closed = sink->capture->finish_lane(Lane::a, state, "steps");
+    if (summary && !summary->lanes.empty()) {
+      closed = sink->capture->keep_plans(Lane::a, summary->lanes[0].plans);
+    }
+    if (closed) closed = sink->capture->finish_lane(Lane::a, state, "steps");
     if (closed) closed = sink->capture->finish(state, nullptr);
   } else if (state == TraceState::complete) {
     closed = sink->npy->finish();

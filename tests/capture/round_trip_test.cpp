@@ -30,6 +30,9 @@ void expect_lane(const CaptureReader& reader, const SampleShape& shape, Lane lan
   const auto timing = reader.timing_ns(lane);
   ASSERT_TRUE(tokens && choices && timing);
   ASSERT_EQ(static_cast<std::int64_t>(tokens->size()), shape.steps);
+  const auto plans = reader.plans(lane);
+  ASSERT_TRUE(plans) << plans.error().message;
+  EXPECT_EQ(*plans, testing::sample_plans(lane));
   for (std::int64_t step = 0; step < shape.steps; ++step) {
     const auto i = static_cast<std::size_t>(step);
     EXPECT_EQ((*tokens)[i], testing::sample_token(lane, step));
@@ -198,6 +201,35 @@ TEST(Capture, TopKKeepsTheBestOfEachRow) {
   EXPECT_EQ(row.error().kind, ErrorKind::inconclusive);
 }
 
+TEST(Capture, PlansComeOnceAndBeforeTheEndOfTheirLane) {
+  const ScratchFolder folder;
+  const CaptureHeader header = testing::sample_header({});
+  for (const bool twice : {true, false}) {
+    auto writer = CaptureWriter::create(folder / (twice ? "twice.h5" : "late.h5"), header, {});
+    ASSERT_TRUE(writer);
+    ASSERT_TRUE((*writer)->keep_plans(Lane::a, {"one"}));
+    if (!twice) {
+      ASSERT_TRUE((*writer)->finish_lane(Lane::a, TraceState::complete, "steps"));
+    }
+    const auto again = (*writer)->keep_plans(Lane::a, {"two"});
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().kind, ErrorKind::output);
+  }
+}
+
+// A lane that was cut off may have half of them: none are told.
+TEST(Capture, PlansOfAPartialLaneAreNotRead) {
+  const ScratchFolder folder;
+  const CaptureHeader header = testing::sample_header({});
+  auto writer = CaptureWriter::create(folder / "c.h5", header, {});
+  ASSERT_TRUE(writer);
+  ASSERT_TRUE((*writer)->keep_plans(Lane::a, {"one"}));
+  ASSERT_TRUE((*writer)->finish(TraceState::partial, nullptr));
+  const auto reader = CaptureReader::open(folder / "c.h5");
+  ASSERT_TRUE(reader) << reader.error().message;
+  EXPECT_TRUE((*reader)->plans(Lane::a)->empty());
+}
+
 TEST(Capture, LanesMayEndEarly) {
   const ScratchFolder folder;
   const SampleShape shape;
@@ -219,6 +251,7 @@ TEST(Capture, LanesMayEndEarly) {
   EXPECT_EQ((*reader)->lane(Lane::b)->steps_complete, 1);
   EXPECT_EQ((*reader)->lane(Lane::b)->state, TraceState::complete);
   EXPECT_EQ((*reader)->lane(Lane::b)->stop, "end_of_sequence");
+  EXPECT_TRUE((*reader)->plans(Lane::b)->empty());
   EXPECT_EQ((*reader)->lane(Lane::control)->steps_complete, 0);
   EXPECT_EQ((*reader)->lane(Lane::reference), nullptr);
 }

@@ -86,6 +86,12 @@ std::optional<Draw> sample_draw(Lane lane, std::int64_t step) {
   return draw;
 }
 
+std::vector<std::string> sample_plans(Lane lane) {
+  if (lane == Lane::control) return {};  // an engine that tells nothing
+  return {"decode q_proj m=1 n=192 k=192: lanes=32",
+          "decode all_reduce ring ranks=" + std::to_string(2 + static_cast<int>(lane))};
+}
+
 ExperimentFacts sample_facts(const SampleShape& shape) {
   ExperimentFacts facts;
   facts.vocabulary = shape.vocabulary;
@@ -164,6 +170,7 @@ Result<void> write_sample(const std::filesystem::path& path, const SampleShape& 
     }
   }
   for (const Lane lane : shape.lanes) {
+    if (auto done = (*writer)->keep_plans(lane, sample_plans(lane)); !done) return done;
     if (auto done = (*writer)->finish_lane(lane, state, "steps"); !done) return done;
   }
   return (*writer)->finish(state, nullptr);

@@ -34,6 +34,8 @@ struct SampleShape {
 // None, a uniform number and a race by turns.
 [[nodiscard]] std::optional<Draw> sample_draw(Lane lane, std::int64_t step);
 
+[[nodiscard]] std::vector<std::string> sample_plans(Lane lane);
+
 [[nodiscard]] ExperimentFacts sample_facts(const SampleShape& shape);
 [[nodiscard]] CaptureHeader sample_header(const SampleShape& shape);
 // Hands one step of one lane to `sink`.
