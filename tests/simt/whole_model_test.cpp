@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole model on the CUDA backend, its kernels in the harness: the host backend's logits and taps,
-// bit for bit, under every knob that both honour.
+// A whole model on the CUDA backend, its kernels in the harness: the host backend's logits and
+// taps, bit for bit, under every knob that both honour.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -24,9 +24,8 @@ class CudaBackend final : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(
       std::int64_t expected_tokens) override {
-    auto cache = CudaKvCache::create(m_session, model().layers,
-                                     model().kv_heads * model().head_dim, m_kv_dtype,
-                                     expected_tokens);
+    auto cache = CudaKvCache::create(m_session, model().layers, model().kv_heads * model().head_dim,
+                                     m_kv_dtype, expected_tokens);
     if (!cache) return tl::unexpected(cache.error());
     return *std::move(cache);
   }
@@ -83,8 +82,7 @@ Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
   options.stacked = stacked;
   auto loaded = CudaWeights::load(session, checkpoint, options);
   if (loaded) {
-    m_loaded.push_back(
-        {checkpoint, config.weight_dtype, config.lm_head_dtype, stacked, *loaded});
+    m_loaded.push_back({checkpoint, config.weight_dtype, config.lm_head_dtype, stacked, *loaded});
   }
   return loaded;
 }
