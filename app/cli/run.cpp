@@ -218,6 +218,13 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
   }
   auto summary = run_lockstep(request, sink, progress, interrupt.token());
   bar.clear();
+  if (!summary && !sink.has_rows()) {
+    // A run that failed before its first row leaves nothing behind.
+    writer->reset();
+    std::error_code ignored;
+    std::filesystem::remove(options.output + ".part", ignored);
+    return tl::unexpected(summary.error());
+  }
   auto comparison = sink.finish(summary);
   if (!comparison) return tl::unexpected(comparison.error());
   if (!summary) return tl::unexpected(summary.error());

@@ -29,6 +29,7 @@ Result<void> RunSink::begin() { return emit(started_event(m_facts, m_policy)); }
 
 Result<void> RunSink::accept(const StepRecord& record) {
   if (auto written = m_writer.accept(record); !written) return written;
+  m_any_row = true;
   if (auto compared = m_builder.accept(record); !compared) return compared;
   return emit_new_steps();
 }

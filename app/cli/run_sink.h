@@ -19,6 +19,7 @@ class RunSink final : public TraceSink {
           const Console* events, InterruptGuard& interrupt);
   [[nodiscard]] Result<void> begin();
   [[nodiscard]] Result<void> accept(const StepRecord& record) override;
+  [[nodiscard]] bool has_rows() const { return m_any_row; }
   void progress(std::string_view phase, std::int64_t done, std::int64_t total);
   // Closes capture and comparison, also when the run failed: what was captured is kept.
   [[nodiscard]] Result<ComparisonPointer> finish(const Result<LockstepSummary>& summary);
@@ -34,6 +35,7 @@ class RunSink final : public TraceSink {
   const Console* m_events;
   InterruptGuard& m_interrupt;
   std::int64_t m_emitted = 0;
+  bool m_any_row = false;
 };
 
 }  // namespace driftscope::cli

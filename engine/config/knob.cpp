@@ -255,9 +255,10 @@ Result<void> check_config(const RunConfig& config) {
     const auto& values = host ? knob.host_values : knob.cuda_values;
     const auto value = knob.get(config);
     if (!honours(values, value)) {
-      return fail(ErrorKind::engine,
-                  fmt::format("knob {}: backend {} cannot honour \"{}\"; it honours {}", knob.id,
-                              backend, value, fmt::join(values, ", ")));
+      return fail(
+          ErrorKind::engine,
+          fmt::format("knob {}: backend {} cannot honour \"{}\"; it honours {}{}", knob.id, backend,
+                      value, fmt::join(values, ", "), host ? "" : "; or give backend=host"));
     }
   }
   if (config.batch_position > config.neighbours) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/backend/cuda/cuda_backend.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -90,8 +92,18 @@ Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
 Result<std::unique_ptr<Backend>> CudaResources::open(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
   const std::lock_guard lock(m_mutex);
+  if (checkpoint->description().moe.experts > 0) {
+    return fail(ErrorKind::engine,
+                "knob backend: cuda runs dense models only in this version, and this one is a "
+                "mixture of experts; give --set backend=host");
+  }
   auto session = this->session(static_cast<int>(config.cuda_streams));
-  if (!session) return tl::unexpected(session.error());
+  if (!session) {
+    Error error = session.error();
+    error.message =
+        fmt::format("knob backend: cuda: {}; or give --set backend=host", error.message);
+    return tl::unexpected(std::move(error));
+  }
   auto loaded = weights(*session, checkpoint, config);
   if (!loaded) return tl::unexpected(loaded.error());
   return std::make_unique<CudaBackend>(*std::move(session), *std::move(loaded), config);
