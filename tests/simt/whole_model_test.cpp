@@ -130,6 +130,33 @@ TEST(CudaSession, AMissingDriverOrDeviceIsNamed) {
   EXPECT_THAT(no_device.error().message, HasSubstr("no CUDA device"));
 }
 
+TEST(CudaBackend, AMixtureOfExpertsIsRefused) {
+  class Mixture final : public ModelCheckpoint {
+   public:
+    Mixture() { m_description.moe.experts = 4; }
+    [[nodiscard]] const std::filesystem::path& path() const override { return m_path; }
+    [[nodiscard]] const ModelDescription& description() const override { return m_description; }
+    [[nodiscard]] const TensorView& embedding() const override { return m_tensor; }
+    [[nodiscard]] const TensorView& final_norm() const override { return m_tensor; }
+    [[nodiscard]] const TensorView& lm_head() const override { return m_tensor; }
+    [[nodiscard]] const LayerTensors& layer(std::int64_t) const override { return m_layer; }
+    [[nodiscard]] Result<std::vector<CheckpointFile>> files() const override {
+      return std::vector<CheckpointFile>{};
+    }
+    [[nodiscard]] Result<std::string> combined_sha256() const override { return std::string{}; }
+
+   private:
+    std::filesystem::path m_path;
+    ModelDescription m_description;
+    TensorView m_tensor;
+    LayerTensors m_layer;
+  };
+  CudaResources cuda(simt_module());
+  const auto backend = cuda.open(std::make_shared<const Mixture>(), config_of("backend=cuda"));
+  ASSERT_FALSE(backend);
+  EXPECT_THAT(backend.error().message, HasSubstr("mixture of experts"));
+}
+
 TEST(CudaVendor, AModuleWithoutCublasSaysSo) {
   const auto checkpoint = random_checkpoint({});
   CudaResources cuda(simt_module());
