@@ -33,6 +33,31 @@ std::string divergence_rows(const Comparison& comparison, const Divergence& dive
          row("cause", name_of(divergence.cause)) + row("because", divergence.reason);
 }
 
+bool same_place(const Divergence& x, const Divergence& y) {
+  return x.step == y.step && x.token_a == y.token_a && x.token_b == y.token_b;
+}
+
+std::string flip_section(const Comparison& comparison) {
+  if (!comparison.first_flip) return "";
+  std::string page = "<h2>First flip on A's own tokens</h2>";
+  if (comparison.first_divergence &&
+      same_place(*comparison.first_divergence, *comparison.first_flip)) {
+    return page + fmt::format("<p class=\"note\">The same step, {}, with the same tokens.</p>\n",
+                              comparison.first_flip->step);
+  }
+  return page + "<table><tbody>\n" + divergence_rows(comparison, *comparison.first_flip) +
+         "</tbody></table>\n";
+}
+
+// A finding repeats the reason of its divergence, which stands in the table above it: once is
+// enough on one page.
+std::string_view without_reason(std::string_view text, const std::optional<Divergence>& shown) {
+  if (!shown || shown->reason.empty() || !text.ends_with(shown->reason)) return text;
+  text.remove_suffix(shown->reason.size());
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
 std::string verdict_section(const Comparison& comparison) {
   std::string page =
       fmt::format("<div class=\"verdict {}\"><b>{}</b><br>{}</div>\n",
@@ -42,10 +67,7 @@ std::string verdict_section(const Comparison& comparison) {
     page += "<h2>First divergence</h2><table><tbody>\n" +
             divergence_rows(comparison, *comparison.first_divergence) + "</tbody></table>\n";
   }
-  if (comparison.first_flip) {
-    page += "<h2>First flip on A's own tokens</h2><table><tbody>\n" +
-            divergence_rows(comparison, *comparison.first_flip) + "</tbody></table>\n";
-  }
+  page += flip_section(comparison);
   page +=
       "<h2>Tiers</h2><table><thead><tr><th>tier</th><th>holds</th><th class=\"text\">detail</th>"
       "</tr></thead><tbody>\n";
@@ -65,8 +87,10 @@ std::string findings_section(const Comparison& comparison) {
   if (comparison.findings.empty()) return page + "<p class=\"note\">None.</p>\n";
   page += "<ul>\n";
   for (const Finding& finding : comparison.findings) {
+    const std::string_view text = without_reason(
+        without_reason(finding.text, comparison.first_divergence), comparison.first_flip);
     page += fmt::format("<li class=\"{}\"><b>{}</b> {}</li>\n", escape(name_of(finding.severity)),
-                        escape(name_of(finding.severity)), escape(finding.text));
+                        escape(name_of(finding.severity)), escape(text));
   }
   return page + "</ul>\n";
 }

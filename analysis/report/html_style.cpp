@@ -18,8 +18,9 @@ h1{font-size:22px;margin:0 0 12px}h2{font-size:17px;margin:28px 0 8px}
 .verdict.same{border-color:var(--a)}.verdict b{font-size:18px}
 table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
 th,td{border-bottom:1px solid var(--line);padding:3px 8px;text-align:right;vertical-align:top}
-th:first-child,td:first-child,td.text,th.text{text-align:left;overflow-wrap:anywhere}
-td.text{white-space:pre-wrap;font-family:"DejaVu Sans Mono",monospace}
+th:first-child,td:first-child,td.text,th.text{text-align:left}
+td:first-child{white-space:nowrap}
+td.text,td.text:first-child{overflow-wrap:anywhere;white-space:pre-wrap;font-family:"DejaVu Sans Mono",monospace}
 tr.moved td{font-weight:600}
 .ribbon{background:var(--card);border-left:4px solid var(--line);font-family:"DejaVu Sans Mono",monospace;
 font-size:13px;margin:6px 0;padding:8px;white-space:pre-wrap;overflow-wrap:anywhere}

@@ -112,7 +112,8 @@ void declare_export(CLI::App& app, CommandContext& context) {
   app.add_option("--output,-o", options->output, "File to write")->required();
   app.add_option("--plot", options->plot, "For png, svg, pdf: which plot, or overview for all")
       ->capture_default_str();
-  app.add_option("--size", options->size, "For png, svg, pdf: WIDTHxHEIGHT")->capture_default_str();
+  app.add_option("--size", options->size, "For png, svg, pdf: WIDTHxHEIGHT, 200 to 5000")
+      ->capture_default_str();
   app.add_option("--theme", options->theme, "For png, svg, pdf: light or dark")
       ->check(CLI::IsMember({"light", "dark"}))
       ->capture_default_str();

@@ -2,6 +2,7 @@
 // driftscope-gui: the window; and, without a display, plots and pictures of the window as files.
 #include <fmt/format.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <QApplication>
 #include <QCommandLineParser>
@@ -71,7 +72,8 @@ void declare(QCommandLineParser& parser) {
   option({QStringLiteral("o"), QStringLiteral("output")}, "File to write.", "PATH");
   option({QStringLiteral("screenshot")},
          "Write a picture (PNG) of the window and end; needs no display.", "PATH");
-  option({QStringLiteral("size")}, "Size in pixels, as 1280x800.", "WxH");
+  option({QStringLiteral("size")}, "Size in pixels, as 1280x800; plots at most 5000 a side.",
+         "WxH");
   option({QStringLiteral("theme")}, "light or dark.", "THEME");
   option({QStringLiteral("step")}, "Step to select (default: the first divergence).", "N");
 }
@@ -186,6 +188,32 @@ void drop_platform_notes(QtMsgType type, const QMessageLogContext&, const QStrin
     fmt::print(stderr, "driftscope-gui: {}\n", message.toStdString());
 }
 
+const char* const kWithoutDisplay =
+    "use a desktop session or ssh -X, or write plots to files with "
+    "driftscope export FILE.h5 --to png -o F.png";
+
+// Until there is a window: Qt's own words on a display that does not answer are several lines and
+// advise to reinstall; then it aborts.
+void explain_platform(QtMsgType type, const QMessageLogContext& context, const QString& message) {
+  const bool platform = QLatin1String(context.category).startsWith(QLatin1String("qt.qpa"));
+  if (type == QtFatalMsg) {
+    const QString display = qEnvironmentVariableIsEmpty("DISPLAY")
+                                ? qEnvironmentVariable("WAYLAND_DISPLAY")
+                                : qEnvironmentVariable("DISPLAY");
+    const bool forced = !qEnvironmentVariableIsEmpty("QT_QPA_PLATFORM");
+    fmt::print(stderr, "driftscope-gui: the display {}{} cannot be used; {}\n",
+               display.isEmpty() ? "(none)" : display.toStdString(),
+               forced ? fmt::format(" (QT_QPA_PLATFORM={})",
+                                    qEnvironmentVariable("QT_QPA_PLATFORM").toStdString())
+                      : "",
+               kWithoutDisplay);
+    std::fflush(stderr);
+    _exit(exit_code(ErrorKind::engine));
+  }
+  if (type == QtDebugMsg || type == QtInfoMsg || platform) return;
+  fmt::print(stderr, "driftscope-gui: {}\n", message.toStdString());
+}
+
 int run(int argc, char** argv) {
   QCommandLineParser parser;
   declare(parser);
@@ -203,12 +231,14 @@ int run(int argc, char** argv) {
     qputenv("QT_QPA_PLATFORM", "offscreen");
     qInstallMessageHandler(drop_platform_notes);
   } else if (!has_display()) {
-    return complain(
-        ErrorKind::engine,
-        "there is no display (DISPLAY and WAYLAND_DISPLAY are not set); use a desktop "
-        "session or ssh -X, or write plots to files with --render FILE.h5 -o plots.png");
+    return complain(ErrorKind::engine,
+                    fmt::format("there is no display (DISPLAY and WAYLAND_DISPLAY are not set); {}",
+                                kWithoutDisplay));
+  } else {
+    qInstallMessageHandler(explain_platform);
   }
   QApplication application(argc, argv);
+  if (!quiet) qInstallMessageHandler(nullptr);
   QApplication::setApplicationName(QStringLiteral("driftscope-gui"));
   QApplication::setOrganizationName(QStringLiteral("Driftscope"));
   QApplication::setApplicationVersion(QStringLiteral(DRIFTSCOPE_VERSION));

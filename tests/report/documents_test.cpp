@@ -215,6 +215,31 @@ TEST(HtmlDocument, IsOnePageWithEveryTextEscaped) {
   }
 }
 
+// A divergence that is the first flip as well: its table and its reason stand on the page once.
+TEST(HtmlDocument, SaysAReasonOnce) {
+  Comparison comparison = testing::handmade_comparison();
+  comparison.first_divergence->reason = "near-tie: margin 0.25";
+  comparison.first_flip = comparison.first_divergence;
+  comparison.findings = {{.id = "first_divergence",
+                          .severity = Severity::notice,
+                          .text = "The texts part at step 1. near-tie: margin 0.25",
+                          .evidence = "{}"}};
+  const auto count = [](std::string_view text, std::string_view word) {
+    int found = 0;
+    for (auto at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++found;
+    return found;
+  };
+  std::string html = html_document(comparison, {});
+  EXPECT_EQ(count(html, "near-tie: margin 0.25"), 1);
+  EXPECT_THAT(html, HasSubstr("The same step, 1, with the same tokens."));
+  EXPECT_THAT(html, HasSubstr("The texts part at step 1.</li>"));
+  comparison.first_flip->step = 0;
+  html = html_document(comparison, {});
+  EXPECT_EQ(count(html, "<td>because</td>"), 2);
+  // Labels never break inside a word.
+  EXPECT_THAT(html, HasSubstr("td:first-child{white-space:nowrap}"));
+}
+
 TEST(HtmlDocument, HoldsForEmptyAndOddRuns) {
   EXPECT_THAT(html_document(Comparison{}, {}), HasSubstr("</html>"));
   const auto builder = testing::built_sample({}, {});

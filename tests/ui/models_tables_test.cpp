@@ -3,8 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <QDir>
+#include <QFile>
+#include <QTemporaryDir>
+#include <nlohmann/json.hpp>
+
 #include "engine/config/knob.h"
 #include "tests/ui/synthetic_comparison.h"
+#include "ui/models/cursor_delta.h"
 #include "ui/models/finding_models.h"
 #include "ui/models/knob_model.h"
 #include "ui/models/metric_table_model.h"
@@ -157,6 +163,37 @@ TEST(VerdictSummary, NamesStepTokensMarginsCauseAndReason) {
   EXPECT_EQ(utf8(same.headline), "No divergence in 5 steps");
 }
 
+TEST(VerdictSummary, ARunThatGoesOnIsNoVerdict) {
+  auto c = synthetic_comparison({.steps = 6, .divergence = -1});
+  c->state = TraceState::partial;
+  c->planned_steps = 40;
+  c->verdict = Tier::inconclusive;
+  c->tokens_equal = 0;  // B's own text is not there yet
+  c->lanes.resize(1);
+  const VerdictSummary live = verdict_summary(*c, true);
+  EXPECT_EQ(utf8(live.tier), "RUNNING");
+  EXPECT_TRUE(live.running);
+  EXPECT_FALSE(live.inconclusive);
+  EXPECT_THAT(utf8(to_text(live)), testing::HasSubstr("Steps: 6 of 40 planned"));
+  EXPECT_THAT(utf8(to_text(live)), testing::Not(testing::HasSubstr("Equal tokens")));
+  const VerdictSummary ended = verdict_summary(*c);
+  EXPECT_EQ(utf8(ended.tier), "INCONCLUSIVE");
+}
+
+TEST(VerdictSummary, StepsAndEqualTokensAreTwoFigures) {
+  auto c = synthetic_comparison({.steps = 34, .divergence = -1});
+  c->planned_steps = 40;
+  const std::string text = utf8(to_text(verdict_summary(*c)));
+  EXPECT_THAT(text, testing::HasSubstr("Steps: 34 of 40 planned"));
+  EXPECT_THAT(text, testing::HasSubstr("Equal tokens: 34 of 34\n"));
+  EXPECT_THAT(text, testing::HasSubstr("Prompt: ‘In the beginning’"));
+}
+
+TEST(UnbrokenQuotes, NoLineEndsInsideAToken) {
+  EXPECT_EQ(utf8(unbroken_quotes(QStringLiteral("at 4: A ‘ / and’, B ‘x’"))),
+            "at 4: A\u00A0‘\u00A0/\u00A0and’, B\u00A0‘x’");
+}
+
 RunRequest request() {
   RunRequest request;
   request.model = QStringLiteral("samples/model");
@@ -174,9 +211,82 @@ RunRequest request() {
 TEST(RunArguments, NameOnlyWhatDiffersFromThePreset) {
   const auto arguments = run_arguments(request());
   ASSERT_TRUE(arguments.has_value());
-  EXPECT_EQ(utf8(shell_command(QStringLiteral("driftscope"), *arguments)),
-            "driftscope run --model samples/model '--prompt=It'\\''s -o late' --a bf16-invariant "
-            "--b bf16-invariant --set-b neighbours=3 --steps 12 --control -o out.h5");
+  EXPECT_EQ(utf8(shell_command(*arguments)),
+            "run --model samples/model '--prompt=It'\\''s -o late' --a bf16-invariant "
+            "--b bf16-invariant --set-b neighbours=3 --steps 12 --taps layers -o out.h5");
+}
+
+TEST(RunArguments, ControlOffLogitsOnlyAndReplaceAreSaid) {
+  RunRequest changed = request();
+  changed.control = false;
+  changed.taps = QStringLiteral("logits");
+  changed.replace = true;
+  const QString text = shell_command(run_arguments(changed).value());
+  EXPECT_THAT(utf8(text), testing::EndsWith("--steps 12 --no-control --force -o out.h5"));
+}
+
+TEST(CommandPrefix, WordsBehindSshAreQuotedForTheOtherShell) {
+  const QStringList command{QStringLiteral("driftscope"), QStringLiteral("--prompt=a b")};
+  EXPECT_EQ(utf8(shell_command(prefixed({QStringLiteral("nice")}, command))),
+            "nice driftscope '--prompt=a b'");
+  const QStringList there =
+      prefixed({QStringLiteral("/usr/bin/ssh"), QStringLiteral("host")}, command);
+  EXPECT_EQ(there.back(), QStringLiteral("'--prompt=a b'"));
+  EXPECT_EQ(prefixed({}, command), command);
+}
+
+// A capture's run as a request: presets by name, edited knobs kept, files with other names nearest.
+TEST(RequestOf, RepeatsTheRunOfTheCapture) {
+  Comparison c;
+  c.model_a = c.model_b = "samples/model";
+  c.prompt_text = "Blessed are they that";
+  c.planned_steps = 96;
+  c.control.present = true;
+  RunConfig a = *load_config("hf-eager-like");
+  RunConfig b = a;
+  b.neighbours = 7;
+  c.config_a_name = "hf-eager-like";
+  c.config_b_name = "my.json";
+  c.config_a_json = config_to_json(a).dump();
+  c.config_b_json = config_to_json(b).dump();
+  RunRequest made = request_of(c, {});
+  EXPECT_EQ(utf8(made.preset_b), "hf-eager-like");  // one knob away, every other preset is further
+  EXPECT_EQ(made.config_b.neighbours, 7);
+  made.output = QStringLiteral("o.h5");
+  EXPECT_EQ(utf8(shell_command(run_arguments(made).value())),
+            "run --model samples/model '--prompt=Blessed are they that' --a hf-eager-like "
+            "--b hf-eager-like --set-b neighbours=7 --steps 96 --taps layers -o o.h5");
+}
+
+TEST(RequestOf, FindsAModelNamedFromAFolderAboveTheCapture) {
+  const QTemporaryDir folder;
+  const QDir base(folder.path());
+  ASSERT_TRUE(base.mkpath(QStringLiteral("kept/model-x")));
+  ASSERT_TRUE(base.mkpath(QStringLiteral("kept/captures")));
+  Comparison c;
+  c.model_a = c.model_b = "kept/model-x";
+  EXPECT_EQ(request_of(c, base.filePath(QStringLiteral("kept/captures/a.h5"))).model,
+            base.filePath(QStringLiteral("kept/model-x")));
+  EXPECT_EQ(utf8(request_of(c, {}).model), "kept/model-x");
+}
+
+TEST(FreeCaptureName, CountsPastWhatIsThere) {
+  const QTemporaryDir folder;
+  EXPECT_EQ(utf8(free_capture_name(folder.path())), "out/run.h5");
+  ASSERT_TRUE(QDir(folder.path()).mkpath(QStringLiteral("out")));
+  for (const char* name : {"out/run.h5", "out/run-2.h5.part"}) {
+    QFile file(folder.filePath(QLatin1String(name)));
+    ASSERT_TRUE(file.open(QIODevice::WriteOnly));
+  }
+  EXPECT_EQ(utf8(free_capture_name(folder.path())), "out/run-3.h5");
+}
+
+TEST(CursorDelta, NamesBothValuesAndTheChange) {
+  const auto c = with_metric("max_abs", {0.25, 1.0, 0.5});
+  EXPECT_THAT(utf8(cursor_delta_text(*c, 1, 2)),
+              testing::StartsWith("steps 1 → 2 (Δ 1): largest 1 → 0.5 (-0.5), centred RMS – → –,"));
+  EXPECT_THAT(utf8(cursor_delta_text(*c, 0, 1)), testing::HasSubstr("0.25 → 1 (+0.75)"));
+  EXPECT_TRUE(cursor_delta_text(*c, 0, 3).isEmpty());
 }
 
 TEST(RunArguments, MissingFieldsAreUsageErrors) {

@@ -106,6 +106,9 @@ TEST_F(Render, ErrorsNameWhatToDo) {
             ErrorKind::usage);
   EXPECT_EQ(error({.path = QStringLiteral("/no/such/folder/x.png")}).kind, ErrorKind::output);
   EXPECT_EQ(error({.path = m_folder.filePath("x.png"), .size = {10, 10}}).kind, ErrorKind::usage);
+  const Error large = error({.path = m_folder.filePath("x.png"), .size = {16000, 16000}});
+  EXPECT_EQ(large.kind, ErrorKind::usage);
+  EXPECT_THAT(large.message, testing::HasSubstr("200 to 5000"));
   m_comparison->taps.clear();
   EXPECT_EQ(
       error({.plot = QStringLiteral("layer_heatmap"), .path = m_folder.filePath("x.png")}).kind,

@@ -179,6 +179,47 @@ TEST_F(LiveRun, AProgramThatCannotStartIsAnError) {
   EXPECT_THAT(window.last_error().toStdString(), testing::HasSubstr("cannot be started"));
 }
 
+TEST_F(LiveRun, ARunThatSaysNothingIsAnErrorThatNamesThePrefix) {
+  MainWindow window(nullptr);
+  prepare(window, QStringLiteral("unused"));
+  window.run_panel().set_remote(
+      {write(QStringLiteral("prefix"), "#!/bin/sh\nexit 1\n", true), QStringLiteral("word")});
+  QSignalSpy ended(&window, &MainWindow::run_ended);
+  window.start_run();
+  ASSERT_TRUE(ended.wait(30000));
+  EXPECT_THAT(window.last_error().toStdString(), testing::StartsWith("Command prefix “"));
+  EXPECT_THAT(window.last_error().toStdString(), testing::HasSubstr("exit code 1"));
+}
+
+TEST_F(LiveRun, AnExistingCaptureIsReplacedOnlyWhenAsked) {
+  MainWindow window(nullptr);
+  prepare(window, program(QStringLiteral("child"), recorded_events(*m_source, 3), "exit 0"));
+  write(QStringLiteral("out.h5"), "kept", false);
+  window.start_run();
+  EXPECT_FALSE(window.running());
+  RunRequest request = window.run_panel().request();
+  request.replace = true;
+  window.run_panel().set_request(request);
+  EXPECT_TRUE(window.run_panel().command_text().contains(QLatin1String(" --force ")));
+  QSignalSpy ended(&window, &MainWindow::run_ended);
+  window.start_run();
+  EXPECT_TRUE(window.running());
+  ASSERT_TRUE(ended.wait(30000));
+}
+
+// After the end no line goes on telling of progress, whatever the exit code says of the texts.
+TEST_F(LiveRun, TheStateLineEndsWithTheRun) {
+  for (const char* end : {"exit 0", "exit 1", "exit 130"}) {
+    MainWindow window(nullptr);
+    prepare(window, program(QStringLiteral("child"), recorded_events(*m_source, 6), end));
+    QSignalSpy ended(&window, &MainWindow::run_ended);
+    window.start_run();
+    ASSERT_TRUE(ended.wait(30000));
+    EXPECT_THAT(window.state_text().toStdString(), testing::HasSubstr("out.h5")) << end;
+    EXPECT_FALSE(window.state_text().contains(QLatin1String("decode"))) << end;
+  }
+}
+
 TEST_F(LiveRun, AnOlderGenerationIsDropped) {
   RunProcess run;
   std::vector<Generation> seen;

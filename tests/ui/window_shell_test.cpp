@@ -9,14 +9,20 @@
 #include <QDir>
 #include <QDockWidget>
 #include <QImage>
+#include <QLabel>
 #include <QLineEdit>
+#include <QPushButton>
 #include <QSet>
+#include <QSignalSpy>
 #include <QTest>
+#include <algorithm>
 
+#include "engine/config/knob.h"
 #include "tests/ui/synthetic_comparison.h"
 #include "ui/shell/main_window.h"
 #include "ui/views/inspector.h"
 #include "ui/views/plot_stack.h"
+#include "ui/views/table_view.h"
 #include "ui/views/token_ribbon_view.h"
 #include "ui/views/verdict_bar.h"
 
@@ -100,12 +106,103 @@ TEST_F(Window, StepAxesAlignAndZoomIsShared) {
   EXPECT_EQ(stack().range_upper(), 47.5);
 }
 
-TEST_F(Window, HeatmapOnlyWithTaps) {
+TEST_F(Window, HeatmapWithoutTapsIsAStripThatSaysWhatToDo) {
   show(synthetic_comparison({.taps = false}));
-  EXPECT_TRUE(stack().plots()[0]->isVisible());
-  EXPECT_FALSE(child<StepPlot>(window, "plot_layer_heatmap").isVisible());
+  const auto& heat = child<StepPlot>(window, "plot_layer_heatmap");
+  EXPECT_TRUE(heat.isVisible());
+  EXPECT_LE(heat.height(), 70);
+  const auto* canvas = heat.findChild<QWidget*>();
+  EXPECT_THAT(canvas->accessibleDescription().toStdString(),
+              testing::HasSubstr("record with --taps layers"));
   show(synthetic_comparison({.taps = true}));
-  EXPECT_TRUE(child<StepPlot>(window, "plot_layer_heatmap").isVisible());
+  EXPECT_GT(heat.height(), 70);
+}
+
+TEST_F(Window, TheSecondCursorShowsDifferencesFromItsStep) {
+  show(synthetic_comparison({.steps = 48, .divergence = 20}));
+  EXPECT_TRUE(window.delta_text().isEmpty());
+  window.select_step(10);
+  QTest::keyClick(&window, Qt::Key_M);
+  EXPECT_EQ(window.anchor_step(), 10);
+  QTest::keyClick(&window, Qt::Key_Right);
+  EXPECT_THAT(window.delta_text().toStdString(), testing::StartsWith("steps 10 → 11 (Δ 1)"));
+  for (const StepPlot* plot : stack().plots()) EXPECT_EQ(plot->anchor_step(), 10);
+  StepPlot& plot = *stack().plots()[0];
+  const double width = plot.width() - plot.axis_left() - 14;
+  const int x = plot.axis_left() + static_cast<int>((30 + 0.5) / 48.0 * width);
+  QTest::mouseClick(plot.findChild<QWidget*>(), Qt::LeftButton, Qt::ShiftModifier,
+                    QPoint(x, plot.height() / 2));
+  EXPECT_EQ(window.anchor_step(), 30);
+  EXPECT_EQ(window.selected_step(), 11);
+  QTest::keyClick(&window, Qt::Key_Escape);
+  EXPECT_TRUE(window.delta_text().isEmpty());
+}
+
+TEST_F(Window, TheHeadlineStandsBelowTheBadgeWhereThereIsLittleRoom) {
+  child<QDockWidget>(window, "dock_run_panel").show();
+  show(synthetic_comparison({.steps = 48, .divergence = 20}));
+  const auto& bar = child<VerdictBar>(window, "verdict_bar");
+  ASSERT_LT(bar.width(), 500);
+  for (const QLabel* label : bar.findChildren<QLabel*>()) {
+    if (label->accessibleName() != QLatin1String("First divergence")) continue;
+    EXPECT_GT(label->width(), bar.width() * 3 / 4);
+    EXPECT_LE(label->height(), 2 * label->fontMetrics().lineSpacing() + 4);
+  }
+  EXPECT_THAT(child<QLabel>(window, "verdict_prompt").text().toStdString(),
+              testing::HasSubstr("‘In the beginning’"));
+}
+
+TEST_F(Window, MetricNamesKeepTheirWidth) {
+  show(synthetic_comparison({.steps = 48, .divergence = 20}));
+  const auto& table = child<MetricPanel>(window, "metrics").table();
+  EXPECT_GE(table.columnWidth(MetricTableModel::title), 180);
+}
+
+TEST_F(Window, TheFirstPageOffersWhereToBegin) {
+  auto& welcome = child<QWidget>(window, "welcome_bar");
+  EXPECT_TRUE(welcome.isVisible());
+  child<QPushButton>(window, "welcome_run").click();
+  EXPECT_TRUE(child<QDockWidget>(window, "dock_run_panel").isVisible());
+  show(synthetic_comparison({}));
+  EXPECT_FALSE(welcome.isVisible());
+}
+
+TEST_F(Window, StopNeedsARun) {
+  auto& stop = child<QAction>(window, "run_stop");
+  EXPECT_FALSE(stop.isEnabled());
+  window.cancel_run();
+  EXPECT_FALSE(window.state_text().contains(QLatin1String("Stopping")));
+}
+
+TEST_F(Window, EveryPlotHasItsOwnExport) {
+  for (const StepPlot* plot : stack().plots()) {
+    EXPECT_NE(window.findChild<QAction*>(QStringLiteral("export_") + plot->id()), nullptr);
+  }
+}
+
+// The form beside a capture describes the capture's run, changed knobs included.
+TEST_F(Window, OpeningACaptureFillsTheRunForm) {
+  const QString capture = QStringLiteral(DRIFTSCOPE_SOURCE_DIR "/samples/captures/neighbours.h5");
+  RunRequest other = window.run_panel().request();
+  other.prompt = QStringLiteral("of another session");
+  other.output = QStringLiteral("mine.h5");
+  window.run_panel().set_request(other);
+  QSignalSpy shown(&window, &MainWindow::capture_shown);
+  window.open_capture(capture);
+  ASSERT_TRUE(shown.wait(60000));
+  const Comparison& c = *window.comparison();
+  const RunRequest request = window.run_panel().request();
+  EXPECT_EQ(request.prompt.toStdString(), c.prompt_text);
+  EXPECT_EQ(request.steps, c.planned_steps);
+  EXPECT_EQ(request.output, QStringLiteral("mine.h5"));
+  EXPECT_TRUE(request.model.endsWith(QLatin1String("samples/model")));
+  const auto knobs =
+      std::count_if(c.envelope_difference.begin(), c.envelope_difference.end(),
+                    [](const FieldDifference& d) { return d.field.starts_with("knob."); });
+  EXPECT_EQ(
+      static_cast<std::ptrdiff_t>(config_difference(request.config_a, request.config_b).size()),
+      knobs);
+  EXPECT_GT(knobs, 0);
 }
 
 TEST_F(Window, NanIsSaidInThePlotAndItsReadout) {

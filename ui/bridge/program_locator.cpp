@@ -19,6 +19,16 @@ QString locate_program() {
   return QStandardPaths::findExecutable(QStringLiteral("driftscope"));
 }
 
+QString locate_sample() {
+  const QDir here(QCoreApplication::applicationDirPath());
+  for (const char* folder :
+       {"../share/driftscope/samples", "../../../../samples/captures", "samples/captures"}) {
+    const QFileInfo file(here.filePath(QLatin1String(folder) + QStringLiteral("/neighbours.h5")));
+    if (file.isFile()) return file.canonicalFilePath();
+  }
+  return {};
+}
+
 QString program_missing_text() {
   return QStringLiteral(
       "The program driftscope was not found beside driftscope-gui or in PATH; build it, or name it "

@@ -29,11 +29,13 @@ RunProcess::RunProcess(QObject* parent) : QObject(parent) {
   // A stale generation stops here, whatever was queued when a newer run began.
   connect(&m_worker, &EventWorker::snapshot, this,
           [this](Generation g, const ComparisonPointer& c) {
+            if (g == m_generation) m_seen = true;
             if (g == m_generation) emit snapshot(g, c);
             emit snapshot_taken();
           });
   connect(&m_worker, &EventWorker::progress, this,
           [this](Generation g, const QString& phase, qint64 done, qint64 total) {
+            if (g == m_generation) m_seen = true;
             if (g == m_generation) emit progress(g, phase, done, total);
           });
   connect(&m_worker, &EventWorker::error, this, [this](Generation g, const QString& message) {
@@ -74,20 +76,17 @@ void RunProcess::stop_silently() {
 }
 
 Generation RunProcess::start(const QString& program, const QStringList& arguments,
-                             const QStringList& remote) {
+                             const QStringList& prefix) {
   stop_silently();
   ++m_generation;
   m_messages.clear();
   m_capture.clear();
   m_reported = false;
+  m_seen = false;
+  m_prefix = prefix;
   emit begin_reading(m_generation);
-  QStringList words{program};
-  words << arguments << QStringLiteral("--events");
-  if (!remote.isEmpty()) {
-    // ssh hands its words to a shell on the other machine.
-    for (QString& word : words) word = shell_quoted(word);
-    words = remote + words;
-  }
+  QStringList words =
+      prefixed(prefix, QStringList{program} + arguments + QStringList{QStringLiteral("--events")});
   const QString first = words.takeFirst();
   m_process.start(first, words, QIODevice::ReadOnly);
   return m_generation;
@@ -118,20 +117,32 @@ void RunProcess::on_drained(Generation generation) {
   const bool crashed = m_process.exitStatus() == QProcess::CrashExit;
   const int code = crashed ? 5 : m_process.exitCode();
   const bool bad = crashed || code == 2 || code == 4 || code == 5 || code == 6;
-  if (bad && !m_reported) {
-    const QString said = last_line(m_messages);
-    emit failed(generation, !said.isEmpty() ? said
-                            : crashed
-                                ? tr("The run ended unexpectedly; what it saved can be opened")
-                                : tr("The run ended with exit code %1").arg(code));
-  }
+  const bool silent = !m_seen && code != 130;  // whatever ran, it was no run
+  if ((bad || silent) && !m_reported) emit failed(generation, failure_text(crashed, code));
   emit finished(generation, code, m_capture);
+}
+
+QString RunProcess::failure_text(bool crashed, int code) const {
+  const QString said = last_line(m_messages);
+  if (!m_prefix.isEmpty() && !m_seen) {
+    return tr("Command prefix “%1”: %2; check the prefix")
+        .arg(m_prefix.join(QLatin1Char(' ')),
+             said.isEmpty() ? tr("no run was started (exit code %1)").arg(code) : said);
+  }
+  if (!said.isEmpty()) return said;
+  return crashed ? tr("The run ended unexpectedly; what it saved can be opened")
+                 : tr("The run ended with exit code %1").arg(code);
 }
 
 void RunProcess::on_process_error(QProcess::ProcessError error) {
   if (error != QProcess::FailedToStart) return;
-  emit failed(m_generation, tr("%1 cannot be started: %2; check the path and DRIFTSCOPE_CLI")
-                                .arg(m_process.program(), m_process.errorString()));
+  emit failed(m_generation,
+              m_prefix.isEmpty()
+                  ? tr("%1 cannot be started: %2; check the path and DRIFTSCOPE_CLI")
+                        .arg(m_process.program(), m_process.errorString())
+                  : tr("The command prefix begins with “%1”, which cannot be started: give a "
+                       "program, for example ssh host, or leave the prefix empty")
+                        .arg(m_process.program()));
   emit finished(m_generation, 5, {});
 }
 

@@ -20,9 +20,10 @@ class RunProcess final : public QObject {
   ~RunProcess() override;
 
   // `arguments` as of run_arguments(); --events is added. The program is started directly, never
-  // through a shell. `remote`: words to put before it, as {"ssh", "host"}; may be empty. A run that
-  // is going on is stopped first. Returns the generation of everything that follows.
-  Generation start(const QString& program, const QStringList& arguments, const QStringList& remote);
+  // through a shell. `prefix`: words to put before it, as {"ssh", "host"} or {"nice"}; may be
+  // empty. A run that is going on is stopped first. Returns the generation of everything that
+  // follows.
+  Generation start(const QString& program, const QStringList& arguments, const QStringList& prefix);
   // Asks the child to end cleanly (SIGINT: it closes the capture), and ends it after the grace.
   void cancel();
   [[nodiscard]] bool running() const { return m_process.state() != QProcess::NotRunning; }
@@ -49,6 +50,7 @@ class RunProcess final : public QObject {
   void on_exit();
   void on_drained(Generation generation);
   void on_process_error(QProcess::ProcessError error);
+  [[nodiscard]] QString failure_text(bool crashed, int code) const;
 
   static constexpr int kGrace_ms = 5000;
   static constexpr qsizetype kMessagesKept = 4096;  // bytes of stderr, the newest
@@ -59,7 +61,9 @@ class RunProcess final : public QObject {
   Generation m_generation = 0;
   QByteArray m_messages;
   QString m_capture;
+  QStringList m_prefix;
   bool m_reported = false;  // an error event has been shown
+  bool m_seen = false;      // an event has come
 };
 
 }  // namespace driftscope::ui

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/models/run_request.h"
 
+#include <QDir>
+#include <QFileInfo>
 #include <QRegularExpression>
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 #include "engine/config/knob.h"
 
@@ -18,6 +23,54 @@ Result<void> add_side(const QString& side, const QString& preset, const RunConfi
               << QString::fromStdString(difference.id + "=" + difference.b);
   }
   return {};
+}
+
+QString text_of(std::string_view text) {
+  return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+// The preset that a configuration came from; where its name is a file's or none, the one that
+// differs least.
+QString preset_of(const std::string& name, const RunConfig& config) {
+  std::string_view best;
+  std::size_t fewest = std::numeric_limits<std::size_t>::max();
+  for (const Preset& preset : presets()) {
+    if (preset.name == name) return text_of(preset.name);
+    const std::size_t differences = config_difference(preset.make(), config).size();
+    if (differences < fewest) {
+      fewest = differences;
+      best = preset.name;
+    }
+  }
+  return text_of(best);
+}
+
+// A configuration that was not kept, or that another version wrote, is taken as its preset.
+RunConfig config_of(const std::string& json_text, const std::string& name) {
+  const auto json = nlohmann::ordered_json::parse(json_text, nullptr, false);
+  if (!json.is_discarded() && json.is_object()) {
+    if (auto config = config_from_json(json, "the capture")) return *config;
+  }
+  return load_config(name).value_or(RunConfig{});
+}
+
+// A model that was named relative to the folder in which the run was started.
+QString found_model(const QString& model, const QString& capture) {
+  const QFileInfo named(model);
+  if (model.isEmpty() || capture.isEmpty() || named.isAbsolute() || named.exists()) return model;
+  QDir folder = QFileInfo(capture).absoluteDir();
+  for (int level = 0; level < 4; ++level) {
+    if (folder.exists(model)) return QDir::cleanPath(folder.filePath(model));
+    if (!folder.cdUp()) break;
+  }
+  return model;
+}
+
+QString taps_of(const Comparison& comparison) {
+  const bool inner = std::any_of(
+      comparison.taps.begin(), comparison.taps.end(),
+      [](const TapDrift& tap) { return tap.spec.layer >= 0 && tap.spec.operation != "l_out"; });
+  return inner ? QStringLiteral("all") : QStringLiteral("layers");
 }
 
 }  // namespace
@@ -47,11 +100,55 @@ Result<QStringList> run_arguments(const RunRequest& request) {
     return tl::unexpected(added.error());
   }
   arguments << QStringLiteral("--steps") << QString::number(request.steps);
-  if (request.control) arguments << QStringLiteral("--control");
+  if (!request.control) arguments << QStringLiteral("--no-control");
   if (request.taps != QLatin1String("logits"))
     arguments << QStringLiteral("--taps") << request.taps;
+  if (request.replace) arguments << QStringLiteral("--force");
   arguments << QStringLiteral("-o") << request.output;
   return arguments;
+}
+
+RunRequest request_of(const Comparison& comparison, const QString& capture) {
+  RunRequest request;
+  request.model = found_model(text_of(comparison.model_a), capture);
+  if (comparison.model_b != comparison.model_a) {
+    request.model_b = found_model(text_of(comparison.model_b), capture);
+  }
+  request.prompt = text_of(comparison.prompt_text);
+  if (comparison.planned_steps > 0) {
+    request.steps = static_cast<int>(std::min<std::int64_t>(comparison.planned_steps, 1'000'000));
+  }
+  request.taps = taps_of(comparison);
+  request.control = comparison.control.present;
+  request.config_a = config_of(comparison.config_a_json, comparison.config_a_name);
+  request.config_b = config_of(comparison.config_b_json, comparison.config_b_name);
+  request.preset_a = preset_of(comparison.config_a_name, request.config_a);
+  request.preset_b = preset_of(comparison.config_b_name, request.config_b);
+  return request;
+}
+
+QString free_capture_name(const QString& folder) {
+  const QDir base(folder);
+  QString name = QStringLiteral("out/run.h5");
+  for (int i = 2; base.exists(name) || base.exists(name + QStringLiteral(".part")); ++i) {
+    name = QStringLiteral("out/run-%1.h5").arg(i);
+  }
+  return name;
+}
+
+bool runs_elsewhere(const QStringList& prefix) {
+  static const QStringList shells{QStringLiteral("ssh"), QStringLiteral("autossh"),
+                                  QStringLiteral("rsh")};
+  return std::any_of(prefix.begin(), prefix.end(), [](const QString& word) {
+    return shells.contains(word.section(QLatin1Char('/'), -1));
+  });
+}
+
+QStringList prefixed(const QStringList& prefix, const QStringList& command) {
+  if (!runs_elsewhere(prefix)) return prefix + command;
+  QStringList words = prefix;
+  for (const QString& word : command) words << shell_quoted(word);
+  return words;
 }
 
 QString shell_quoted(const QString& word) {
@@ -62,10 +159,10 @@ QString shell_quoted(const QString& word) {
   return QLatin1Char('\'') + quoted + QLatin1Char('\'');
 }
 
-QString shell_command(const QString& program, const QStringList& arguments) {
-  QStringList words{shell_quoted(program)};
-  for (const QString& argument : arguments) words << shell_quoted(argument);
-  return words.join(QLatin1Char(' '));
+QString shell_command(const QStringList& words) {
+  QStringList quoted;
+  for (const QString& word : words) quoted << shell_quoted(word);
+  return quoted.join(QLatin1Char(' '));
 }
 
 }  // namespace driftscope::ui

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/models/verdict_summary.h"
 
+#include "ui/models/navigation.h"
 #include "ui/models/token_text.h"
 
 namespace driftscope::ui {
@@ -45,20 +46,45 @@ void add_divergence_facts(const Divergence& d, std::vector<VerdictFact>& facts) 
        QStringLiteral("Median centred RMS of the run; in brackets: drift here / usual")});
 }
 
-void add_run_facts(const Comparison& comparison, std::vector<VerdictFact>& facts) {
+void add_run_facts(const Comparison& comparison, bool live, std::vector<VerdictFact>& facts) {
   const auto total = static_cast<qlonglong>(comparison.steps.size());
-  QString steps = QString::number(total);
   if (comparison.planned_steps > total) {
-    steps += QStringLiteral(" of %1").arg(comparison.planned_steps);
+    facts.push_back({QStringLiteral("Steps"),
+                     QStringLiteral("%1 of %2 planned").arg(total).arg(comparison.planned_steps),
+                     QStringLiteral("Steps that were compared")});
   }
-  facts.push_back({QStringLiteral("Equal tokens"),
-                   QStringLiteral("%1 of %2").arg(comparison.tokens_equal).arg(steps),
-                   QStringLiteral("Leading equal tokens of the two free runs")});
+  // Until B's own text is there, nothing is known of equal tokens.
+  if (!live) {
+    facts.push_back({QStringLiteral("Equal tokens"),
+                     QStringLiteral("%1 of %2").arg(comparison.tokens_equal).arg(total),
+                     QStringLiteral("Leading equal tokens of the two free runs")});
+  }
   if (!comparison.control.present) return;
   facts.push_back({QStringLiteral("Control A = A"),
                    comparison.control.bits_equal ? QStringLiteral("same bits")
                                                  : logits(comparison.control.max_abs),
                    QStringLiteral("A run a second time: largest logit difference")});
+}
+
+QString prompt_of(const Comparison& comparison) {
+  if (!comparison.prompt_text.empty()) {
+    return QStringLiteral("\u2018%1\u2019").arg(escaped_text(comparison.prompt_text));
+  }
+  if (comparison.prompt_a.empty()) return {};
+  return QStringLiteral("%1 tokens").arg(comparison.prompt_a.size());
+}
+
+// What is known while lanes are still being computed: how far the run is, and where it parted.
+void show_live(const Comparison& comparison, VerdictSummary& summary) {
+  summary.tier = QStringLiteral("RUNNING");
+  summary.running = true;
+  summary.inconclusive = false;
+  summary.good = false;
+  if (comparison.first_divergence || comparison.first_flip) return;
+  summary.reason.clear();
+  summary.headline = comparison.steps.empty()
+                         ? QStringLiteral("No step has been compared yet")
+                         : QStringLiteral("No difference in the choices so far");
 }
 
 QString state_of(const Comparison& comparison) {
@@ -75,11 +101,11 @@ QString state_of(const Comparison& comparison) {
 
 }  // namespace
 
-VerdictSummary verdict_summary(const Comparison& comparison) {
+VerdictSummary verdict_summary(const Comparison& comparison, bool live) {
   VerdictSummary summary;
   summary.tier = words(name_of(comparison.verdict)).toUpper();
   summary.headline = headline_of(comparison);
-  summary.running = comparison.state == TraceState::partial;
+  summary.prompt = prompt_of(comparison);
   summary.inconclusive = comparison.verdict == Tier::inconclusive;
   summary.good = comparison.verdict == Tier::bitwise || comparison.verdict == Tier::tolerance ||
                  comparison.verdict == Tier::token;
@@ -97,18 +123,35 @@ VerdictSummary verdict_summary(const Comparison& comparison) {
   } else {
     summary.reason = escaped_text(comparison.verdict_text);
   }
-  add_run_facts(comparison, summary.facts);
-  if (const QString state = state_of(comparison); !state.isEmpty()) {
+  add_run_facts(comparison, live, summary.facts);
+  if (live) {
+    show_live(comparison, summary);
+  } else if (const QString state = state_of(comparison); !state.isEmpty()) {
     summary.facts.push_back(
         {QStringLiteral("Run"), state, QStringLiteral("Not all planned steps are here (yet)")});
   }
   return summary;
 }
 
+QString unbroken_quotes(const QString& text) {
+  QString result;
+  bool inside = false;
+  for (const QChar c : text) {
+    if (c == QChar(0x2018)) {
+      inside = true;
+      if (result.endsWith(QLatin1Char(' '))) result.back() = QChar::Nbsp;
+    }
+    if (c == QChar(0x2019)) inside = false;
+    result += inside && c == QLatin1Char(' ') ? QChar(QChar::Nbsp) : c;
+  }
+  return result;
+}
+
 QString to_text(const VerdictSummary& summary) {
   QString text = QStringLiteral("Verdict: %1\n%2\n").arg(summary.tier, summary.headline);
   if (!summary.cause.isEmpty()) text += QStringLiteral("Cause: %1\n").arg(summary.cause);
   if (!summary.reason.isEmpty()) text += summary.reason + QLatin1Char('\n');
+  if (!summary.prompt.isEmpty()) text += QStringLiteral("Prompt: %1\n").arg(summary.prompt);
   for (const VerdictFact& fact : summary.facts) {
     text += QStringLiteral("%1: %2\n").arg(fact.label, fact.value);
   }
@@ -119,6 +162,7 @@ QString to_markdown(const VerdictSummary& summary) {
   QString text = QStringLiteral("**%1**: %2\n\n").arg(summary.tier, summary.headline);
   if (!summary.cause.isEmpty()) text += QStringLiteral("- Cause: %1\n").arg(summary.cause);
   if (!summary.reason.isEmpty()) text += QStringLiteral("- %1\n").arg(summary.reason);
+  if (!summary.prompt.isEmpty()) text += QStringLiteral("- Prompt: %1\n").arg(summary.prompt);
   for (const VerdictFact& fact : summary.facts) {
     text += QStringLiteral("- %1: %2\n").arg(fact.label, fact.value);
   }

@@ -20,14 +20,18 @@ struct VerdictFact {
 struct VerdictSummary {
   QString tier;      // "TOKEN"
   QString headline;  // "First divergence at step 17: A ‘ the’, B ‘ a’"
+  QString prompt;    // "‘In the beginning’", or how many tokens where the text is not known
   QString cause;     // "near tie"; empty without a divergence
   QString reason;    // one sentence with the figures
   std::vector<VerdictFact> facts;
   bool good = false;  // bitwise, tolerance, token
   bool inconclusive = false;
-  bool running = false;  // the run has not ended
+  bool running = false;  // the run is going on: no verdict yet
 };
-[[nodiscard]] VerdictSummary verdict_summary(const Comparison& comparison);
+// `live`: a run that is going on in this window.
+[[nodiscard]] VerdictSummary verdict_summary(const Comparison& comparison, bool live = false);
+// Blanks between ‘ and ’, and before ‘, as no-break spaces: a line never ends inside a token.
+[[nodiscard]] QString unbroken_quotes(const QString& text);
 [[nodiscard]] QString to_text(const VerdictSummary& summary);
 [[nodiscard]] QString to_markdown(const VerdictSummary& summary);
 

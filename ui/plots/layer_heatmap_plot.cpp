@@ -27,6 +27,10 @@ void LayerHeatmapPlot::rebuild() {
   m_heatmap = comparison() ? Heatmap(*comparison(), kQuantity) : Heatmap();
   m_cells->set_heatmap(&m_heatmap, &theme());
   const Theme& t = theme();
+  if (m_heatmap.rows() == 0) {
+    set_legend({});
+    return;
+  }
   set_legend({{LegendMark::ramp, t.text,
                QStringLiteral("%1 … %2 %3 (symlog)")
                    .arg(short_number(m_heatmap.smallest(), 2), short_number(m_heatmap.largest(), 2),
@@ -50,7 +54,7 @@ void LayerHeatmapPlot::refill(const StepView& view) {
 QString LayerHeatmapPlot::empty_reason() const {
   if (!comparison()) return QStringLiteral("Drift per layer appears here, if layers are recorded");
   if (m_heatmap.rows() == 0) {
-    return QStringLiteral("This run kept no layer outputs: repeat it with --taps layers");
+    return QStringLiteral("No taps in this capture: record with --taps layers");
   }
   if (m_heatmap.steps() == 0) return QStringLiteral("No step has been compared yet");
   return {};

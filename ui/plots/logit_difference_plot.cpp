@@ -23,7 +23,9 @@ LogitDifferencePlot::LogitDifferencePlot(QWidget* parent)
       m_centred(plot()),
       m_unhealthy(plot(), QCPScatterStyle::ssCross, 7),
       m_flips(plot(), QCPScatterStyle::ssDiamond, 9),
-      m_scale({}) {}
+      m_scale({}) {
+  set_short_title(QStringLiteral("|B − A|"));
+}
 
 void LogitDifferencePlot::rebuild() {
   const Theme& t = theme();

@@ -16,7 +16,9 @@ MarginPlot::MarginPlot(QWidget* parent)
       m_margin_b(plot()),
       m_possible(plot(), QCPScatterStyle::ssTriangle, 6),
       m_flips(plot(), QCPScatterStyle::ssDiamond, 9),
-      m_scale({}) {}
+      m_scale({}) {
+  set_short_title(QStringLiteral("Margin"));
+}
 
 void MarginPlot::rebuild() {
   const Theme& t = theme();
@@ -30,19 +32,14 @@ void MarginPlot::rebuild() {
   m_pull.set_style({.colour = t.series_two, .pen = Qt::DashDotLine, .mark_non_finite = false}, t);
   m_possible.set_colour(t.warning);
   m_flips.set_colour(t.divergence);
-  set_legend({{LegendMark::circle, t.side_a, QStringLiteral("margin A")},
-              {LegendMark::square, t.side_b, QStringLiteral("margin B")},
-              {LegendMark::dashed_line, t.series_two,
-               QStringLiteral("rival's pull (margin A / headroom)")},
-              {LegendMark::triangle, t.warning, QStringLiteral("headroom < 1")},
-              {LegendMark::diamond, t.divergence, QStringLiteral("flip")}});
+  m_possible_count = 0;
+  show_legend();
   if (!comparison()) return;
   MarginSeries series = margin_series(*comparison());
   m_scale = RailScale({&series.margin_a, &series.margin_b});
   m_scale.include(series.pull);
   const double undefined = std::numeric_limits<double>::quiet_NaN();
   StepValues possible, flips;
-  m_possible_count = 0;
   for (std::size_t i = 0; i < comparison()->steps.size(); ++i) {
     const bool can_flip = series.headroom[i] < 1.0;
     m_possible_count += can_flip ? 1 : 0;
@@ -56,6 +53,24 @@ void MarginPlot::rebuild() {
   m_pull.set_values(std::move(series.pull));
   m_possible.set_heights(std::move(possible));
   m_flips.set_heights(std::move(flips));
+  show_legend();
+}
+
+// Names the triangles only where there are some, and then before the wider entries.
+void MarginPlot::show_legend() {
+  const Theme& t = theme();
+  std::vector<LegendEntry> entries{
+      {LegendMark::circle, t.side_a, QStringLiteral("margin A"), QStringLiteral("A")},
+      {LegendMark::square, t.side_b, QStringLiteral("margin B"), QStringLiteral("B")}};
+  if (m_possible_count > 0) {
+    entries.push_back({LegendMark::triangle, t.warning,
+                       QStringLiteral("headroom < 1: a flip is possible"),
+                       QStringLiteral("headroom < 1")});
+  }
+  entries.push_back({LegendMark::diamond, t.divergence, QStringLiteral("flip")});
+  entries.push_back({LegendMark::dashed_line, t.series_two,
+                     QStringLiteral("rival's pull (margin A / headroom)"), QStringLiteral("pull")});
+  set_legend(std::move(entries));
 }
 
 void MarginPlot::refill(const StepView& view) {

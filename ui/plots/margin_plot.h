@@ -22,6 +22,7 @@ class MarginPlot final : public StepPlot {
   [[nodiscard]] QString empty_reason() const override;
 
  private:
+  void show_legend();
   RailCurve m_pull;
   RailCurve m_margin_a;
   RailCurve m_margin_b;

@@ -18,16 +18,31 @@ RankFlipPlot::RankFlipPlot(QWidget* parent)
 }
 
 void RankFlipPlot::rebuild() {
-  const Theme& t = theme();
-  set_legend({{LegendMark::circle, t.side_a, QStringLiteral("rank in A (left)")},
-              {LegendMark::square, t.side_b, QStringLiteral("rank in B (right)")},
-              {LegendMark::line, t.divergence, QStringLiteral("first place changes")}});
   m_ranks = comparison() ? all_ranks(*comparison()) : std::vector<StepRanks>{};
   m_depth = comparison() ? rank_depth(*comparison()) : 10;
   m_paths->set_ranks(&m_ranks, m_depth, &theme());
 }
 
+// The two drawings of the plot have different marks.
+void RankFlipPlot::show_legend(bool detailed) {
+  const Theme& t = theme();
+  const LegendEntry first{LegendMark::line, t.divergence, QStringLiteral("first place changes"),
+                          QStringLiteral("first place")};
+  if (detailed) {
+    set_legend(
+        {{LegendMark::circle, t.side_a, QStringLiteral("rank in A (left)"), QStringLiteral("A")},
+         {LegendMark::square, t.side_b, QStringLiteral("rank in B (right)"), QStringLiteral("B")},
+         first});
+  } else {
+    set_legend({{LegendMark::line, mix(t.grid, t.muted, 0.75),
+                 QStringLiteral("bar from the best rank that changes (zoom in for tokens)"),
+                 QStringLiteral("best rank that changes")},
+                first});
+  }
+}
+
 void RankFlipPlot::refill(const StepView& view) {
+  show_legend(RankPlottable::detailed(view.pixels_per_step));
   auto ticker = QSharedPointer<QCPAxisTickerText>::create();
   const int room = std::max(2, (view.height - 30) / 14);
   const std::int32_t stride = std::max(1, (m_depth + room - 1) / room);

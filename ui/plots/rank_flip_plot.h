@@ -24,6 +24,7 @@ class RankFlipPlot final : public StepPlot {
   [[nodiscard]] QString empty_reason() const override;
 
  private:
+  void show_legend(bool detailed);
   RankPlottable* m_paths;
   std::vector<StepRanks> m_ranks;
   std::int32_t m_depth = 1;

@@ -16,6 +16,8 @@ RankPlottable::RankPlottable(QCustomPlot& plot) : QCPAbstractPlottable(plot.xAxi
   setSelectable(QCP::stNone);
 }
 
+bool RankPlottable::detailed(double pixels_per_step) { return pixels_per_step >= kDetailPixels; }
+
 void RankPlottable::set_ranks(const std::vector<StepRanks>* ranks, std::int32_t depth,
                               const Theme* theme) {
   m_ranks = ranks;
@@ -43,8 +45,8 @@ void RankPlottable::draw(QCPPainter* painter) {
       std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(range.upper)), 0, limit);
   const double pixels_per_step = keyAxis()->coordToPixel(1.0) - keyAxis()->coordToPixel(0.0);
   painter->setAntialiasing(true);
-  if (pixels_per_step < kDetailPixels) {
-    draw_columns(painter, first, last);
+  if (!detailed(pixels_per_step)) {
+    draw_columns(painter, first, last, pixels_per_step);
     return;
   }
   for (std::int64_t step = first; step <= last; ++step) {
@@ -90,16 +92,17 @@ void RankPlottable::draw_path(QCPPainter* painter, QPointF from, QPointF to,
   }
 }
 
-void RankPlottable::draw_columns(QCPPainter* painter, std::int64_t first, std::int64_t last) const {
+void RankPlottable::draw_columns(QCPPainter* painter, std::int64_t first, std::int64_t last,
+                                 double pixels_per_step) const {
+  const double width = std::clamp(pixels_per_step * 0.6, 1.0, 4.0);
   double column = -1e9;
   std::int32_t best = -1;
   const auto flush = [&] {
     if (best < 0) return;
     // From the best rank that moved down to the rail: higher bars reach nearer to the choice.
-    painter->setPen(
-        QPen(best == 0 ? m_theme->divergence : mix(m_theme->grid, m_theme->muted, 0.75), 1));
-    painter->drawLine(QPointF(column, coordsToPixels(0, best).y()),
-                      QPointF(column, coordsToPixels(0, m_depth).y()));
+    const double top = coordsToPixels(0, best).y();
+    painter->fillRect(QRectF(column - width / 2, top, width, coordsToPixels(0, m_depth).y() - top),
+                      best == 0 ? m_theme->divergence : mix(m_theme->grid, m_theme->muted, 0.75));
   };
   for (std::int64_t step = first; step <= last; ++step) {
     const StepRanks& ranks = (*m_ranks)[static_cast<std::size_t>(step)];

@@ -14,6 +14,8 @@ namespace driftscope::ui {
 class RankPlottable : public QCPAbstractPlottable {
  public:
   explicit RankPlottable(QCustomPlot& plot);
+  // Whether each token's way is drawn, or one bar per step or pixel column.
+  [[nodiscard]] static bool detailed(double pixels_per_step);
   // `ranks` outlives the plottable's drawing; index is the step.
   void set_ranks(const std::vector<StepRanks>* ranks, std::int32_t depth, const Theme* theme);
 
@@ -28,7 +30,8 @@ class RankPlottable : public QCPAbstractPlottable {
  private:
   void draw_step(QCPPainter* painter, const StepRanks& step, double pixels_per_step) const;
   void draw_path(QCPPainter* painter, QPointF from, QPointF to, const RankPath& path) const;
-  void draw_columns(QCPPainter* painter, std::int64_t first, std::int64_t last) const;
+  void draw_columns(QCPPainter* painter, std::int64_t first, std::int64_t last,
+                    double pixels_per_step) const;
   const std::vector<StepRanks>* m_ranks = nullptr;
   std::int32_t m_depth = 1;
   const Theme* m_theme = nullptr;

@@ -25,7 +25,9 @@ constexpr int kHeaderHeight = 90;
 constexpr int kAxisHeight =
     30;  // what the lowest plot needs more, for numbers and name of the axis
 constexpr int kSmallest = 200;
-constexpr int kLargest = 16384;
+// At most 10,000 x 10,000 device pixels, 400 MB of picture: seconds, not minutes, and well inside
+// what the painter's coordinates hold.
+constexpr int kLargest = 5000;
 
 struct Sheet {
   std::vector<std::unique_ptr<StepPlot>> plots;
@@ -50,10 +52,9 @@ Result<std::vector<const PlotInfo*>> chosen_plots(const Comparison& comparison,
                                               request.plot.toStdString(), names));
   }
   if (!can_show(*info, comparison)) {
-    return fail(ErrorKind::inconclusive,
-                fmt::format("--plot {}: the capture has no layer outputs; repeat the run with "
-                            "--taps layers",
-                            info->id));
+    return fail(
+        ErrorKind::inconclusive,
+        fmt::format("--plot {}: no taps in this capture; record it with --taps layers", info->id));
   }
   chosen.push_back(info);
   return chosen;
@@ -139,6 +140,7 @@ using Draw = std::function<void(QCPPainter&)>;
 
 bool draw_png(QIODevice& device, QSize size, const Draw& draw) {
   QImage image(size * 2, QImage::Format_RGB32);
+  if (image.isNull()) return false;
   image.setDevicePixelRatio(2.0);
   {
     QCPPainter painter(&image);
@@ -202,6 +204,12 @@ Result<void> render_plot(const ComparisonPointer& comparison, const RenderReques
   const bool written = writer->write(file, sheet->size, [&](QCPPainter& painter) {
     draw_sheet(painter, *sheet, *comparison, theme_of(request.theme));
   });
+  if (!written && file.error() == QFileDevice::NoError) {
+    return fail(ErrorKind::output,
+                fmt::format("--size {}x{}: the picture cannot be drawn, there is not enough memory "
+                            "for it; choose a smaller size",
+                            sheet->size.width(), sheet->size.height()));
+  }
   if (!written || !file.commit()) return cannot_write();
   return {};
 }

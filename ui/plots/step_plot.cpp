@@ -78,6 +78,7 @@ void StepPlot::make_markers() {
   };
   m_selection_line = make_line();
   m_divergence_line = make_line();
+  m_anchor_line = make_line();
   m_empty_note = new QCPItemText(m_plot);
   m_empty_note->setLayer(QStringLiteral("overlay"));
   m_empty_note->setSelectable(false);
@@ -114,6 +115,7 @@ void StepPlot::style_axes() {
                                         : QString());
   m_plot->xAxis->setLabelPadding(1);
   m_divergence_line->setPen(QPen(m_theme->divergence, 1, Qt::DashLine));
+  m_anchor_line->setPen(QPen(m_theme->selection, 1, Qt::DashDotLine));
   m_empty_note->setFont(text_font(9));
   m_empty_note->setColor(m_theme->muted);
 }
@@ -145,6 +147,12 @@ void StepPlot::set_selected_step(std::int64_t step) {
   m_plot->replot(QCustomPlot::rpQueuedReplot);
 }
 
+void StepPlot::set_anchor_step(std::int64_t step) {
+  m_anchor = step;
+  place_markers();
+  m_plot->replot(QCustomPlot::rpQueuedReplot);
+}
+
 void StepPlot::place_markers() {
   const auto place = [](QCPItemStraightLine* line, double step) {
     line->point1->setCoords(step, 0.0);
@@ -153,12 +161,14 @@ void StepPlot::place_markers() {
   };
   m_divergence_line->setVisible(false);
   m_selection_line->setVisible(false);
+  m_anchor_line->setVisible(false);
   const bool has_steps = m_comparison && step_count(*m_comparison) > 0;
   if (has_steps) {
     if (const auto step = first_difference(*m_comparison)) {
       place(m_divergence_line, static_cast<double>(*step));
     }
     if (m_selected >= 0) place(m_selection_line, static_cast<double>(m_selected));
+    if (m_anchor >= 0) place(m_anchor_line, static_cast<double>(m_anchor));
   }
   const QString reason = empty_reason();
   m_empty_note->setVisible(!reason.isEmpty());
@@ -174,6 +184,8 @@ void StepPlot::place_markers() {
 void StepPlot::set_legend(std::vector<LegendEntry> entries) {
   m_header->set_legend(std::move(entries));
 }
+
+void StepPlot::set_short_title(const QString& title) { m_header->set_short_title(title); }
 
 void StepPlot::set_step_range(double lower, double upper) {
   m_setting_range = true;
@@ -244,12 +256,21 @@ std::int64_t StepPlot::step_at_pixel(double x) const {
   return count == 0 ? -1 : std::clamp<std::int64_t>(step, 0, count - 1);
 }
 
-void StepPlot::on_click(double x) {
+void StepPlot::on_click(double x, bool second_cursor) {
   const std::int64_t step = step_at_pixel(x);
-  if (step >= 0) emit step_selected(step);
+  if (step < 0) return;
+  if (second_cursor) {
+    emit anchor_selected(step);
+  } else {
+    emit step_selected(step);
+  }
 }
 
 void StepPlot::show_hover(QPoint position, QPoint global) {
+  if (m_header->rect().contains(position) && empty_reason().isEmpty()) {
+    QToolTip::showText(global, m_header->legend_text(), m_plot);
+    return;
+  }
   const std::int64_t step = step_at_pixel(position.x());
   const bool inside = m_plot->axisRect()->rect().contains(position);
   if (step < 0 || !inside || !empty_reason().isEmpty()) {
@@ -271,7 +292,7 @@ bool StepPlot::eventFilter(QObject* watched, QEvent* event) {
     case QEvent::MouseButtonRelease:
       if (mouse->button() == Qt::LeftButton &&
           std::abs(position.x() - m_press_x) <= kClickTolerance) {
-        on_click(position.x());
+        on_click(position.x(), mouse->modifiers().testFlag(Qt::ShiftModifier));
       }
       break;
     case QEvent::MouseButtonDblClick:

@@ -27,6 +27,7 @@ struct LegendEntry {
   LegendMark mark = LegendMark::line;
   QColor colour;
   QString text;
+  QString short_text = {};  // for narrow plots; empty: the same
 };
 
 // The steps on view and the pixel columns they have.
@@ -48,6 +49,9 @@ class StepPlot : public QWidget {
   void set_comparison(ComparisonPointer comparison);
   [[nodiscard]] const ComparisonPointer& comparison() const { return m_comparison; }
   void set_selected_step(std::int64_t step);
+  // The second cursor, for differences between two steps; -1: none.
+  void set_anchor_step(std::int64_t step);
+  [[nodiscard]] std::int64_t anchor_step() const { return m_anchor; }
   [[nodiscard]] std::int64_t selected_step() const { return m_selected; }
   // Limits in steps; step s covers s - 0.5 … s + 0.5. Emits nothing.
   void set_step_range(double lower, double upper);
@@ -68,6 +72,7 @@ class StepPlot : public QWidget {
 
  signals:
   void step_selected(qint64 step);
+  void anchor_selected(qint64 step);
   void range_changed(double lower, double upper);
 
  protected:
@@ -80,6 +85,8 @@ class StepPlot : public QWidget {
 
   [[nodiscard]] QCustomPlot& plot() { return *m_plot; }
   void set_legend(std::vector<LegendEntry> entries);
+  // In place of the title where the legend does not fit beside it.
+  void set_short_title(const QString& title);
   void update_now();
   void resizeEvent(QResizeEvent* event) override;
   void changeEvent(QEvent* event) override;
@@ -92,7 +99,7 @@ class StepPlot : public QWidget {
   [[nodiscard]] StepView view_for(QSize size) const;
   [[nodiscard]] std::int64_t step_at_pixel(double x) const;
   void on_range(double lower, double upper);
-  void on_click(double x);
+  void on_click(double x, bool second_cursor);
   void show_hover(QPoint position, QPoint global);
 
   QString m_id;
@@ -100,11 +107,13 @@ class StepPlot : public QWidget {
   const Theme* m_theme;
   ComparisonPointer m_comparison;
   std::int64_t m_selected = -1;
+  std::int64_t m_anchor = -1;
   bool m_setting_range = false;
   bool m_step_labels = true;
   QCustomPlot* m_plot;
   PlotHeader* m_header;
   QCPItemStraightLine* m_selection_line = nullptr;
+  QCPItemStraightLine* m_anchor_line = nullptr;
   QCPItemStraightLine* m_divergence_line = nullptr;
   QCPItemText* m_empty_note = nullptr;
   int m_press_x = 0;

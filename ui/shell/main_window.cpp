@@ -3,6 +3,7 @@
 
 #include <QCloseEvent>
 #include <QDockWidget>
+#include <QDragEnterEvent>
 #include <QFileInfo>
 #include <QLabel>
 #include <QMimeData>
@@ -13,12 +14,14 @@
 #include <algorithm>
 
 #include "ui/bridge/program_locator.h"
+#include "ui/models/cursor_delta.h"
 #include "ui/models/navigation.h"
 #include "ui/views/fact_panels.h"
 #include "ui/views/inspector.h"
 #include "ui/views/plot_stack.h"
 #include "ui/views/token_ribbon_view.h"
 #include "ui/views/verdict_bar.h"
+#include "ui/views/welcome_bar.h"
 
 namespace driftscope::ui {
 
@@ -37,19 +40,18 @@ MainWindow::MainWindow(QSettings* settings, QWidget* parent)
   m_progress->setAccessibleName(tr("Progress of the run"));
   m_progress->setFixedWidth(220);
   m_progress->hide();
+  m_delta = new QLabel(this);
+  m_delta->setAccessibleName(tr("Difference from the second cursor"));
+  m_delta->hide();
   statusBar()->addWidget(m_state, 1);
+  statusBar()->addWidget(m_delta);
   statusBar()->addPermanentWidget(m_progress);
-  connect(&m_loader, &CaptureLoader::loaded, this, [this](const ComparisonPointer& comparison) {
-    show_comparison(comparison, m_fresh_load);
-    setWindowTitle(tr("%1 — Driftscope").arg(QFileInfo(m_path).fileName()));
-    m_state->setText(m_path);
-    remember(m_path);
-    emit capture_shown();
-  });
+  connect(&m_loader, &CaptureLoader::loaded, this, &MainWindow::show_loaded);
   connect(&m_loader, &CaptureLoader::failed, this, &MainWindow::show_error);
   connect_run();
   resize(1280, 800);
   restore_session();
+  update_run_actions();
 }
 
 MainWindow::~MainWindow() = default;
@@ -57,12 +59,14 @@ MainWindow::~MainWindow() = default;
 void MainWindow::make_centre() {
   auto* centre = new QWidget(this);
   m_verdict = new VerdictBar(centre);
+  m_welcome = new WelcomeBar(locate_sample(), centre);
   m_ribbons = new TokenRibbonView(centre);
   m_plots = new PlotStack(centre);
   auto* layout = new QVBoxLayout(centre);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(3);
   layout->addWidget(m_verdict);
+  layout->addWidget(m_welcome);
   layout->addWidget(m_ribbons);
   layout->addWidget(m_plots, 1);
   setCentralWidget(centre);
@@ -72,7 +76,11 @@ void MainWindow::make_centre() {
   };
   connect(m_ribbons, &TokenRibbonView::step_selected, this, choose);
   connect(m_plots, &PlotStack::step_selected, this, choose);
+  connect(m_plots, &PlotStack::anchor_selected, this, &MainWindow::set_anchor_step);
   connect(m_verdict, &VerdictBar::divergence_requested, this, &MainWindow::go_to_first_difference);
+  connect(m_welcome, &WelcomeBar::open_requested, this, &MainWindow::choose_capture);
+  connect(m_welcome, &WelcomeBar::run_requested, this, &MainWindow::show_run_panel);
+  connect(m_welcome, &WelcomeBar::sample_requested, this, &MainWindow::open_capture);
 }
 
 QDockWidget* MainWindow::add_dock(const QString& title, QWidget* panel, Qt::DockWidgetArea area) {
@@ -132,10 +140,25 @@ void MainWindow::open_capture(const QString& path) {
   m_loader.load(path);
 }
 
+// A capture from a file: the form beside it then describes its run, so that it can be repeated or
+// changed from there.
+void MainWindow::show_loaded(const ComparisonPointer& comparison) {
+  show_comparison(comparison, m_fresh_load);
+  if (m_fresh_load && !m_run.running()) {
+    m_run_panel->show_request(request_of(*comparison, m_path));
+  }
+  setWindowTitle(tr("%1 — Driftscope").arg(QFileInfo(m_path).fileName()));
+  m_state->setText(m_path);
+  remember(m_path);
+  emit capture_shown();
+}
+
 void MainWindow::show_comparison(const ComparisonPointer& comparison, bool fresh) {
   m_comparison = comparison;
   m_last_error.clear();
-  m_verdict->set_comparison(comparison);
+  m_welcome->hide();
+  m_verdict->set_comparison(comparison, m_run.running());
+  if (fresh) set_anchor_step(-1);
   m_ribbons->set_comparison(comparison);
   m_plots->set_comparison(comparison);
   m_findings->set_comparison(comparison);
@@ -159,16 +182,48 @@ void MainWindow::select_step(std::int64_t step) {
   m_plots->set_selected_step(m_selected);
   m_inspector->show_step(m_comparison, m_selected);
   m_metrics->show_step(m_comparison, m_selected);
+  show_delta();
+}
+
+void MainWindow::set_anchor_step(std::int64_t step) {
+  m_anchor = step;
+  m_plots->set_anchor_step(step);
+  show_delta();
+}
+
+void MainWindow::show_delta() {
+  const QString text = m_comparison && m_anchor >= 0
+                           ? cursor_delta_text(*m_comparison, m_anchor, m_selected)
+                           : QString();
+  m_delta->setText(text);
+  m_delta->setVisible(!text.isEmpty());
+}
+
+QString MainWindow::state_text() const { return m_state->text(); }
+QString MainWindow::delta_text() const { return m_delta->text(); }
+
+void MainWindow::update_run_actions() {
+  const bool running = m_run.running();
+  m_start->setEnabled(!running);
+  m_stop->setEnabled(running);
 }
 
 void MainWindow::start_run() {
-  const auto arguments = run_arguments(m_run_panel->request());
+  if (m_run.running()) return;
+  const RunRequest request = m_run_panel->request();
+  const auto arguments = run_arguments(request);
   if (!arguments) {
     m_run_panel->set_error(QString::fromStdString(arguments.error().message));
     return;
   }
   const QStringList remote = m_run_panel->remote();
-  const QString program = remote.isEmpty() ? locate_program() : QStringLiteral("driftscope");
+  const bool here = !runs_elsewhere(remote);
+  if (here && !request.replace && QFileInfo::exists(request.output)) {
+    m_run_panel->set_error(
+        tr("%1 exists: tick “Replace”, or give another name").arg(request.output));
+    return;
+  }
+  const QString program = here ? locate_program() : QStringLiteral("driftscope");
   if (program.isEmpty()) {
     m_run_panel->set_error(program_missing_text());
     show_error(program_missing_text());
@@ -176,13 +231,17 @@ void MainWindow::start_run() {
   }
   m_loader.forget();
   m_user_selected = false;
-  m_path = m_run_panel->request().output;
+  m_path = request.output;
   setWindowTitle(tr("Running — Driftscope"));
   m_run_panel->set_running(true);
+  m_last_error.clear();
+  m_state->setText(tr("Starting …"));
   m_run.start(program, *arguments, remote);
+  update_run_actions();
 }
 
 void MainWindow::cancel_run() {
+  if (!m_run.running()) return;
   m_run_panel->set_progress(tr("Stopping: the capture is being closed …"));
   m_run.cancel();
 }
@@ -194,12 +253,16 @@ void MainWindow::end_run(int exit_code, const QString& capture) {
   const QString name = QFileInfo(m_path).fileName();
   if (exit_code == 130) {
     m_run_panel->set_progress(tr("Stopped. What was captured is in %1").arg(m_path));
+    m_state->setText(tr("Stopped: %1").arg(m_path));
   } else if (m_last_error.isEmpty()) {
     m_run_panel->set_progress(tr("Done: %1").arg(m_path));
     m_state->setText(m_path);
   }
+  if (m_comparison) m_verdict->set_comparison(m_comparison);
+  m_run_panel->suggest_output();
+  update_run_actions();
   setWindowTitle(tr("%1 — Driftscope").arg(name));
-  if (!capture.isEmpty() && m_run_panel->remote().isEmpty()) remember(capture);
+  if (!capture.isEmpty() && !runs_elsewhere(m_run_panel->remote())) remember(capture);
   emit run_ended(exit_code);
 }
 

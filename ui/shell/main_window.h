@@ -27,6 +27,7 @@ class TableView;
 class TokenRibbonView;
 class TopKInspector;
 class VerdictBar;
+class WelcomeBar;
 
 class MainWindow final : public QMainWindow {
   Q_OBJECT
@@ -40,6 +41,8 @@ class MainWindow final : public QMainWindow {
   // Shows it from now on. Zoom survives; the selected step too, unless `fresh`.
   void show_comparison(const ComparisonPointer& comparison, bool fresh);
   void select_step(std::int64_t step);
+  // The second cursor: differences between it and the selected step are shown; -1: none.
+  void set_anchor_step(std::int64_t step);
   void set_theme(ThemeKind kind);
   void start_run();
   void cancel_run();
@@ -47,6 +50,10 @@ class MainWindow final : public QMainWindow {
   [[nodiscard]] std::int64_t selected_step() const { return m_selected; }
   [[nodiscard]] const ComparisonPointer& comparison() const { return m_comparison; }
   [[nodiscard]] QString last_error() const { return m_last_error; }
+  [[nodiscard]] std::int64_t anchor_step() const { return m_anchor; }
+  // What the line at the bottom says, and the line of the second cursor.
+  [[nodiscard]] QString state_text() const;
+  [[nodiscard]] QString delta_text() const;
   [[nodiscard]] bool running() const { return m_run.running(); }
   [[nodiscard]] RunPanel& run_panel() { return *m_run_panel; }
   [[nodiscard]] RunProcess& run() { return m_run; }
@@ -76,7 +83,11 @@ class MainWindow final : public QMainWindow {
 
   void choose_capture();
   void reload();
-  void export_plot();
+  void export_plot(const QString& id);
+  void show_run_panel();
+  void show_loaded(const ComparisonPointer& comparison);
+  void show_delta();
+  void update_run_actions();
   void show_recent(QMenu& menu);
   void remember(const QString& path);
   void go_to_next_flip();
@@ -97,12 +108,14 @@ class MainWindow final : public QMainWindow {
   RunProcess m_run;
   ComparisonPointer m_comparison;
   std::int64_t m_selected = -1;
+  std::int64_t m_anchor = -1;
   bool m_fresh_load = false;
   bool m_user_selected = false;  // a live run follows its newest step until someone chooses one
   QString m_path;
   QString m_last_error;
 
   VerdictBar* m_verdict = nullptr;
+  WelcomeBar* m_welcome = nullptr;
   TokenRibbonView* m_ribbons = nullptr;
   PlotStack* m_plots = nullptr;
   TopKInspector* m_inspector = nullptr;
@@ -112,6 +125,9 @@ class MainWindow final : public QMainWindow {
   RunPanel* m_run_panel = nullptr;
   QDockWidget* m_run_dock = nullptr;
   QLabel* m_state = nullptr;
+  QLabel* m_delta = nullptr;
+  QAction* m_start = nullptr;
+  QAction* m_stop = nullptr;
   QProgressBar* m_progress = nullptr;
 };
 

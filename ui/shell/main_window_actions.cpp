@@ -50,7 +50,17 @@ void MainWindow::make_file_menu() {
   connect(recent, &QMenu::aboutToShow, this, [this, recent] { show_recent(*recent); });
   add(menu, tr("Re&load"), QKeySequence(Qt::Key_F5), this, &MainWindow::reload);
   menu->addSeparator();
-  add(menu, tr("&Export plots …"), QKeySequence(tr("Ctrl+E")), this, &MainWindow::export_plot);
+  add(menu, tr("&Export all plots …"), QKeySequence(tr("Ctrl+E")), this,
+      [this] { export_plot(QStringLiteral("overview")); });
+  QMenu* one = menu->addMenu(tr("Export &one plot"));
+  for (const PlotInfo& info : plot_catalogue()) {
+    const auto text = [](std::string_view name) {
+      return QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size()));
+    };
+    QAction* action = add(one, text(info.title) + QStringLiteral(" …"), {}, this,
+                          [this, id = text(info.id)] { export_plot(id); });
+    action->setObjectName(QStringLiteral("export_") + text(info.id));
+  }
   menu->addSeparator();
   add(menu, tr("&Quit"), QKeySequence::Quit, this, [this] { close(); });
 }
@@ -85,6 +95,10 @@ void MainWindow::make_view_menu() {
   add(menu, tr("Zoom &in"), QKeySequence(Qt::Key_Plus), this, [this] { m_plots->zoom(0.5); });
   add(menu, tr("Zoom &out"), QKeySequence(Qt::Key_Minus), this, [this] { m_plots->zoom(2.0); });
   add(menu, tr("Show &all steps"), QKeySequence(Qt::Key_0), this, [this] { m_plots->show_all(); });
+  add(menu, tr("Set the &second cursor"), QKeySequence(Qt::Key_M), this,
+      [this] { set_anchor_step(m_selected); });
+  add(menu, tr("&Remove the second cursor"), QKeySequence(Qt::Key_Escape), this,
+      [this] { set_anchor_step(-1); });
   menu->addSeparator();
   auto* themes = new QActionGroup(this);
   for (const auto& [kind, text] :
@@ -102,15 +116,12 @@ void MainWindow::make_view_menu() {
 
 void MainWindow::make_run_menu() {
   QMenu* menu = menuBar()->addMenu(tr("&Run"));
-  add(menu, tr("&Set up a run"), QKeySequence(tr("Ctrl+R")), this, [this] {
-    m_run_dock->show();
-    m_run_dock->raise();
-    m_run_panel->setFocus();
-  });
-  add(menu, tr("S&tart"), QKeySequence(tr("Ctrl+Return")), this, &MainWindow::start_run);
-  add(menu, tr("Sto&p"), QKeySequence(tr("Ctrl+.")), this, &MainWindow::cancel_run);
+  add(menu, tr("&Set up a run"), QKeySequence(tr("Ctrl+R")), this, &MainWindow::show_run_panel);
+  m_start = add(menu, tr("S&tart"), QKeySequence(tr("Ctrl+Return")), this, &MainWindow::start_run);
+  m_stop = add(menu, tr("Sto&p"), QKeySequence(tr("Ctrl+.")), this, &MainWindow::cancel_run);
+  m_stop->setObjectName(QStringLiteral("run_stop"));
   menu->addSeparator();
-  add(menu, tr("S&wap A and B"), QKeySequence(tr("Ctrl+Shift+X")), this,
+  add(menu, tr("S&wap A and B of the next run"), QKeySequence(tr("Ctrl+Shift+X")), this,
       [this] { m_run_panel->swap_sides(); });
 }
 
@@ -157,25 +168,32 @@ void MainWindow::move_by(std::int64_t steps) {
   select_step(m_selected + steps);
 }
 
-void MainWindow::export_plot() {
+void MainWindow::show_run_panel() {
+  m_run_dock->show();
+  m_run_dock->raise();
+  m_run_panel->setFocus();
+}
+
+void MainWindow::export_plot(const QString& id) {
   if (!m_comparison) {
     show_error(tr("There is nothing to export yet: open a capture or start a run"));
     return;
   }
-  QStringList filters{tr("All plots, PNG (*.png)"), tr("All plots, SVG (*.svg)"),
-                      tr("All plots, PDF (*.pdf)")};
-  QString chosen;
-  const QString path =
-      QFileDialog::getSaveFileName(this, tr("Export plots"), QStringLiteral("overview.png"),
-                                   filters.join(QStringLiteral(";;")), &chosen);
+  const QStringList filters{tr("PNG (*.png)"), tr("SVG (*.svg)"), tr("PDF (*.pdf)")};
+  const QString path = QFileDialog::getSaveFileName(
+      this, tr("Export plots"), id + QStringLiteral(".png"), filters.join(QStringLiteral(";;")));
   if (path.isEmpty()) return;
   const QString suffix = path.section(QLatin1Char('.'), -1).toLower();
-  const auto done = render_plot(m_comparison, {.plot = QStringLiteral("overview"),
+  const auto done = render_plot(m_comparison, {.plot = id,
                                                .format = suffix,
                                                .path = path,
                                                .size = QSize(1200, 0),
                                                .theme = theme_kind_of(palette())});
-  if (!done) show_error(QString::fromStdString(done.error().message));
+  if (!done) {
+    show_error(QString::fromStdString(done.error().message));
+    return;
+  }
+  m_state->setText(tr("Saved %1").arg(path));
 }
 
 void MainWindow::copy_table(bool markdown) const {
@@ -204,10 +222,12 @@ void MainWindow::show_keys() {
                 .arg(action->shortcut().toString(QKeySequence::NativeText).toHtmlEscaped(),
                      action->text().remove(QLatin1Char('&')).toHtmlEscaped());
   }
-  QMessageBox::information(this, tr("Keys"),
-                           QStringLiteral("<table>%1</table>").arg(rows) +
-                               tr("<p>On the plots: wheel zooms, dragging pans, a click selects a "
-                                  "step, a double click shows all steps.</p>"));
+  QMessageBox::information(
+      this, tr("Keys"),
+      QStringLiteral("<table>%1</table>").arg(rows) +
+          tr("<p>On the plots: wheel zooms, dragging pans, a click selects a "
+             "step, Shift and a click set the second cursor, a double click shows all "
+             "steps.</p>"));
 }
 
 void MainWindow::show_about() {

@@ -29,9 +29,10 @@ void MainWindow::restore_session() {
   request.taps = text("taps", request.taps);
   request.preset_a = text("preset_a", request.preset_a);
   request.preset_b = text("preset_b", request.preset_b);
-  request.output = text("output", request.output);
   request.steps = m_settings->value(QStringLiteral("run/steps"), request.steps).toInt();
+  request.control = m_settings->value(QStringLiteral("run/control"), request.control).toBool();
   m_run_panel->set_request(request);
+  m_run_panel->suggest_output();
   m_run_panel->set_remote(m_settings->value(QStringLiteral("run/remote")).toStringList());
 }
 
@@ -49,7 +50,7 @@ void MainWindow::save_session() {
   m_settings->setValue(QStringLiteral("run/taps"), request.taps);
   m_settings->setValue(QStringLiteral("run/preset_a"), request.preset_a);
   m_settings->setValue(QStringLiteral("run/preset_b"), request.preset_b);
-  m_settings->setValue(QStringLiteral("run/output"), request.output);
+  m_settings->setValue(QStringLiteral("run/control"), request.control);
   m_settings->setValue(QStringLiteral("run/steps"), request.steps);
   m_settings->setValue(QStringLiteral("run/remote"), m_run_panel->remote());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/views/inspector.h"
 
+#include <QHeaderView>
 #include <QLabel>
 #include <QVBoxLayout>
 
@@ -25,6 +26,8 @@ QString heading_of(const Comparison& comparison, std::int64_t step) {
   }
   return text;
 }
+
+constexpr int kMetricNameWidth = 190;  // pixels
 
 void fill(QWidget& panel, std::initializer_list<QWidget*> widgets) {
   auto* layout = new QVBoxLayout(&panel);
@@ -60,6 +63,11 @@ MetricPanel::MetricPanel(QWidget* parent)
       m_table(new TableView(m_model, MetricTableModel::title, tr("Metrics"), this)) {
   setObjectName(QStringLiteral("metrics"));
   setAccessibleName(tr("Metrics of the selected step and the run"));
+  // The name keeps its width, in two lines where it is long; the last columns scroll into view.
+  m_table->horizontalHeader()->setSectionResizeMode(MetricTableModel::title,
+                                                    QHeaderView::Interactive);
+  m_table->horizontalHeader()->resizeSection(MetricTableModel::title, kMetricNameWidth);
+  m_table->verticalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   fill(*this, {m_table});
 }
 

@@ -73,6 +73,8 @@ KnobEditor::KnobEditor(QWidget* parent)
   m_differences_only->setAccessibleName(tr("Show only knobs that differ"));
   m_note->setAccessibleName(tr("Differences between A and B"));
   m_note->setWordWrap(true);
+  m_note->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  m_note->setFixedHeight(2 * m_note->fontMetrics().lineSpacing() + 2);  // a message moves nothing
   m_table->setModel(&m_model);
   m_table->setAccessibleName(tr("Knobs of A and B"));
   m_table->setItemDelegate(new KnobDelegate(m_table));
@@ -93,14 +95,19 @@ KnobEditor::KnobEditor(QWidget* parent)
   layout->addWidget(m_note);
   connect(m_differences_only, &QCheckBox::toggled, &m_model, &KnobModel::set_differences_only);
   connect(&m_model, &KnobModel::edited, this, &KnobEditor::show_count);
-  connect(&m_model, &KnobModel::rejected, m_note, &QLabel::setText);
+  connect(&m_model, &KnobModel::rejected, this, [this](const QString& reason) {
+    m_note->setText(reason);
+    m_note->setToolTip(reason);
+  });
   show_count();
 }
 
 void KnobEditor::show_count() {
   const int count = m_model.difference_count();
-  m_note->setText(count == 0 ? tr("A and B have the same configuration: no drift is expected.")
-                             : tr("%n knob(s) differ.", nullptr, count));
+  m_note->setText(count == 0   ? tr("A and B have the same configuration: no drift is expected.")
+                  : count == 1 ? tr("1 knob differs.")
+                               : tr("%1 knobs differ.").arg(count));
+  m_note->setToolTip({});
 }
 
 }  // namespace driftscope::ui

@@ -9,6 +9,11 @@
 #include "ui/plots/plot_catalogue.h"
 
 namespace driftscope::ui {
+namespace {
+
+constexpr int kStripHeight = 70;
+
+}  // namespace
 
 PlotStack::PlotStack(QWidget* parent)
     : QWidget(parent), m_splitter(new QSplitter(Qt::Vertical, this)) {
@@ -24,6 +29,7 @@ PlotStack::PlotStack(QWidget* parent)
     m_splitter->addWidget(plot);
     m_splitter->setStretchFactor(m_splitter->count() - 1, info.stretch);
     connect(plot, &StepPlot::step_selected, this, &PlotStack::step_selected);
+    connect(plot, &StepPlot::anchor_selected, this, &PlotStack::anchor_selected);
     connect(plot, &StepPlot::range_changed, this, &PlotStack::set_range);
     m_plots.push_back(plot);
   }
@@ -42,8 +48,11 @@ void PlotStack::set_comparison(const ComparisonPointer& comparison) {
   m_comparison = comparison;
   for (std::size_t i = 0; i < m_plots.size(); ++i) {
     const PlotInfo& info = plot_catalogue()[i];
-    m_plots[i]->setVisible(comparison ? can_show(info, *comparison)
-                                      : info.needs == PlotNeeds::steps);
+    const bool full = comparison ? can_show(info, *comparison) : info.needs == PlotNeeds::steps;
+    // A plot that the capture cannot fill stays as a strip that says why.
+    m_plots[i]->setVisible(full || comparison);
+    m_plots[i]->setMaximumHeight(full ? QWIDGETSIZE_MAX : kStripHeight);
+    m_plots[i]->setProperty("strip", !full);
   }
   place_axis_labels();
   if (m_shows_all || m_upper > full_upper()) {
@@ -60,7 +69,7 @@ void PlotStack::set_comparison(const ComparisonPointer& comparison) {
 void PlotStack::place_axis_labels() {
   const StepPlot* lowest = nullptr;
   for (const StepPlot* plot : m_plots) {
-    if (!plot->isHidden()) lowest = plot;
+    if (!plot->isHidden() && !plot->property("strip").toBool()) lowest = plot;
   }
   for (StepPlot* plot : m_plots) plot->set_step_labels(plot == lowest);
 }
@@ -81,6 +90,10 @@ void PlotStack::set_range(double lower, double upper) {
   m_upper = upper;
   m_shows_all = lower <= -0.5 && upper >= full_upper();
   for (StepPlot* plot : m_plots) plot->set_step_range(lower, upper);
+}
+
+void PlotStack::set_anchor_step(std::int64_t step) {
+  for (StepPlot* plot : m_plots) plot->set_anchor_step(step);
 }
 
 void PlotStack::show_all() { set_range(-0.5, full_upper()); }

@@ -19,6 +19,7 @@ class PlotStack final : public QWidget {
   // Zoom and selection survive; a view that showed everything goes on showing everything.
   void set_comparison(const ComparisonPointer& comparison);
   void set_selected_step(std::int64_t step);
+  void set_anchor_step(std::int64_t step);  // the second cursor; -1: none
   void show_all();
   void zoom(double factor);  // about the selected step, or the middle; below 1 is closer
   [[nodiscard]] const std::vector<StepPlot*>& plots() const { return m_plots; }
@@ -27,6 +28,7 @@ class PlotStack final : public QWidget {
 
  signals:
   void step_selected(qint64 step);
+  void anchor_selected(qint64 step);
 
  private:
   void set_range(double lower, double upper);

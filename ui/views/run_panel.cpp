@@ -5,7 +5,9 @@
 #include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
+#include <QDir>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QFormLayout>
 #include <QHBoxLayout>
 #include <QLabel>
@@ -53,6 +55,7 @@ RunPanel::RunPanel(QWidget* parent) : QWidget(parent) {
   connect(m_steps, &QSpinBox::valueChanged, this, &RunPanel::update_command);
   connect(m_taps, &QComboBox::currentTextChanged, this, &RunPanel::update_command);
   connect(m_control, &QCheckBox::toggled, this, &RunPanel::update_command);
+  connect(m_replace, &QCheckBox::toggled, this, &RunPanel::update_command);
   connect(&m_knobs->model(), &KnobModel::edited, this, &RunPanel::update_command);
   connect(m_copy, &QPushButton::clicked, this,
           [this] { QApplication::clipboard()->setText(command_text()); });
@@ -65,6 +68,7 @@ RunPanel::RunPanel(QWidget* parent) : QWidget(parent) {
   });
   set_request(RunRequest{});
   preset_changed();
+  suggest_output();
 }
 
 void RunPanel::make_fields() {
@@ -77,8 +81,13 @@ void RunPanel::make_fields() {
   m_model = line(tr("Model"), tr("folder with config.json"));
   m_model_b = line(tr("Model of B"), tr("the same"));
   m_output = line(tr("Capture file"), tr("where to save the run"));
-  m_remote = line(tr("Remote prefix"), tr("here; or: ssh host"));
-  m_remote->setToolTip(tr("Words put before the command, to run it on another machine"));
+  m_replace = new QCheckBox(tr("Replace"), this);
+  m_replace->setAccessibleName(tr("Replace an existing capture file"));
+  m_replace->setToolTip(tr("Replace the capture file if it exists (--force)"));
+  m_remote = line(tr("Command prefix"), tr("none; or for example: ssh host"));
+  m_remote->setToolTip(
+      tr("Words put before the command, for example “ssh host” or “nice”. Behind ssh the command "
+         "runs on that machine: it needs driftscope in its PATH, and paths are that machine's."));
   m_prompt = new QPlainTextEdit(this);
   m_prompt->setAccessibleName(tr("Prompt"));
   m_prompt->setPlaceholderText(tr("Text to continue"));
@@ -111,6 +120,15 @@ void RunPanel::make_outcome() {
   m_status = new QLabel(this);
   m_status->setAccessibleName(tr("State of the run"));
   m_status->setWordWrap(true);
+  m_status->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+  // Always as high as a message of three lines: one that appears moves nothing under the mouse.
+  m_status->setFixedHeight(3 * m_status->fontMetrics().lineSpacing() + 2);
+}
+
+QWidget* RunPanel::output_row() {
+  QWidget* row = with_button(m_output, tr("Choose the capture file"), false);
+  row->layout()->addWidget(m_replace);
+  return row;
 }
 
 QWidget* RunPanel::with_button(QLineEdit* field, const QString& name, bool folder) {
@@ -127,7 +145,10 @@ QWidget* RunPanel::with_button(QLineEdit* field, const QString& name, bool folde
     const QString chosen =
         folder ? QFileDialog::getExistingDirectory(this, name, field->text())
                : QFileDialog::getSaveFileName(this, name, field->text(), tr("Captures (*.h5)"));
-    if (!chosen.isEmpty()) field->setText(chosen);
+    if (chosen.isEmpty()) return;
+    field->setText(chosen);
+    // The dialog has asked whether an existing file may be replaced.
+    if (!folder) m_replace->setChecked(QFileInfo::exists(chosen));
   });
   return holder;
 }
@@ -156,8 +177,8 @@ void RunPanel::lay_out() {
   auto* ends = new QFormLayout;
   ends->setContentsMargins(0, 0, 0, 0);
   ends->setVerticalSpacing(4);
-  ends->addRow(tr("Save &as"), with_button(m_output, tr("Choose the capture file"), false));
-  ends->addRow(tr("Where"), m_remote);
+  ends->addRow(tr("Save &as"), output_row());
+  ends->addRow(tr("Command prefix"), m_remote);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(8, 6, 8, 6);
   layout->setSpacing(5);
@@ -187,7 +208,22 @@ RunRequest RunPanel::request() const {
           .config_a = m_knobs->model().config_a(),
           .config_b = m_knobs->model().config_b(),
           .control = m_control->isChecked(),
-          .output = m_output->text()};
+          .output = m_output->text(),
+          .replace = m_replace->isChecked()};
+}
+
+void RunPanel::show_request(const RunRequest& request) {
+  RunRequest shown = request;
+  if (shown.output.isEmpty()) shown.output = m_output->text();
+  set_request(shown);
+  m_knobs->model().set_configs(request.config_a, request.config_b);
+  suggest_output();
+}
+
+void RunPanel::suggest_output() {
+  if (!m_output->text().isEmpty() && m_output->text() != m_suggested) return;
+  m_suggested = free_capture_name(QDir::currentPath());
+  m_output->setText(m_suggested);
 }
 
 void RunPanel::set_request(const RunRequest& request) {
@@ -200,6 +236,7 @@ void RunPanel::set_request(const RunRequest& request) {
   m_preset_a->setCurrentText(request.preset_a);
   m_preset_b->setCurrentText(request.preset_b);
   m_output->setText(request.output);
+  m_replace->setChecked(request.replace);
 }
 
 QStringList RunPanel::remote() const {
@@ -212,7 +249,7 @@ void RunPanel::set_remote(const QStringList& words) {
 QString RunPanel::command_text() const {
   const auto arguments = run_arguments(request());
   if (!arguments) return QString::fromStdString(arguments.error().message);
-  return shell_command(QStringLiteral("driftscope"), *arguments);
+  return shell_command(prefixed(remote(), QStringList{QStringLiteral("driftscope")} + *arguments));
 }
 
 void RunPanel::update_command() {
@@ -232,11 +269,13 @@ void RunPanel::set_running(bool running) {
 void RunPanel::set_progress(const QString& text) {
   m_status->setStyleSheet({});
   m_status->setText(text);
+  m_status->setToolTip(text);
 }
 
 void RunPanel::set_error(const QString& text) {
   m_status->setStyleSheet(QStringLiteral("color:%1").arg(theme_of(palette()).divergence.name()));
   m_status->setText(text);
+  m_status->setToolTip(text);
 }
 
 void RunPanel::swap_sides() {

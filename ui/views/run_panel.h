@@ -25,8 +25,13 @@ class RunPanel final : public QWidget {
  public:
   explicit RunPanel(QWidget* parent);
   [[nodiscard]] RunRequest request() const;
+  // Every field but the edited knobs: those follow the presets.
   void set_request(const RunRequest& request);
-  // Words before the program for a run on another machine, as "ssh host"; empty: here.
+  // Every field and the edited knobs, as of a capture; an empty output keeps the name shown.
+  void show_request(const RunRequest& request);
+  // Proposes the first free name, unless someone has typed another.
+  void suggest_output();
+  // Words before the program, as "ssh host" or "nice"; empty: none.
   [[nodiscard]] QStringList remote() const;
   void set_remote(const QStringList& words);
   void set_running(bool running);
@@ -48,6 +53,7 @@ class RunPanel final : public QWidget {
   QWidget* with_button(QLineEdit* field, const QString& name, bool folder);
   void preset_changed();
   void update_command();
+  QWidget* output_row();
   QLineEdit* m_model;
   QLineEdit* m_model_b;
   QPlainTextEdit* m_prompt;
@@ -58,6 +64,8 @@ class RunPanel final : public QWidget {
   QComboBox* m_preset_b;
   KnobEditor* m_knobs;
   QLineEdit* m_output;
+  QCheckBox* m_replace;
+  QString m_suggested;  // the last proposed name of the capture
   QLineEdit* m_remote;
   QPlainTextEdit* m_command;
   QPushButton* m_run;

@@ -8,11 +8,14 @@
 #include <QLabel>
 #include <QMenu>
 #include <QToolButton>
+#include <algorithm>
 
 #include "ui/theme/theme.h"
 
 namespace driftscope::ui {
 namespace {
+
+constexpr int kBesideBadge = 760;  // pixels from which the headline stands beside the badge
 
 QLabel* make_label(QWidget* parent, const QString& name) {
   auto* label = new QLabel(parent);
@@ -37,6 +40,7 @@ VerdictBar::VerdictBar(QWidget* parent)
     : QWidget(parent),
       m_tier(make_label(this, tr("Verdict tier"))),
       m_headline(make_label(this, tr("First divergence"))),
+      m_prompt(make_label(this, tr("Prompt"))),
       m_reason(make_label(this, tr("Cause and reason"))),
       m_facts(make_label(this, tr("Figures of the divergence"))),
       m_copy(make_button(this, tr("Copy"), tr("Copy the verdict"))),
@@ -52,17 +56,22 @@ VerdictBar::VerdictBar(QWidget* parent)
   m_tier->setAlignment(Qt::AlignCenter);
   m_tier->setContentsMargins(10, 4, 10, 4);
   m_facts->setTextFormat(Qt::RichText);
-  auto* layout = new QGridLayout(this);
-  layout->setContentsMargins(10, 6, 10, 6);
-  layout->setHorizontalSpacing(12);
-  layout->setVerticalSpacing(3);
-  layout->addWidget(m_tier, 0, 0);
-  layout->addWidget(m_headline, 0, 1);
-  layout->addWidget(m_go, 0, 2);
-  layout->addWidget(m_copy, 0, 3);
-  layout->addWidget(m_reason, 1, 0, 1, 4);
-  layout->addWidget(m_facts, 2, 0, 1, 4);
-  layout->setColumnStretch(1, 1);
+  m_prompt->setWordWrap(false);
+  m_prompt->setTextFormat(Qt::PlainText);
+  m_prompt->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  m_prompt->setObjectName(QStringLiteral("verdict_prompt"));
+  m_layout = new QGridLayout(this);
+  m_layout->setContentsMargins(10, 6, 10, 6);
+  m_layout->setHorizontalSpacing(12);
+  m_layout->setVerticalSpacing(3);
+  m_layout->addWidget(m_tier, 0, 0);
+  m_layout->addWidget(m_headline, 0, 1);
+  m_layout->addWidget(m_go, 0, 2);
+  m_layout->addWidget(m_copy, 0, 3);
+  m_layout->addWidget(m_prompt, 2, 0, 1, 4);
+  m_layout->addWidget(m_reason, 3, 0, 1, 4);
+  m_layout->addWidget(m_facts, 4, 0, 1, 4);
+  m_layout->setColumnStretch(1, 1);
   auto* menu = new QMenu(m_copy);
   menu->addAction(tr("Copy as text"), this, &VerdictBar::copy_text);
   menu->addAction(tr("Copy as Markdown"), this, &VerdictBar::copy_markdown);
@@ -79,9 +88,9 @@ void VerdictBar::set_note(const QString& note) {
   show_summary();
 }
 
-void VerdictBar::set_comparison(const ComparisonPointer& comparison) {
+void VerdictBar::set_comparison(const ComparisonPointer& comparison, bool live) {
   m_has_comparison = true;
-  m_summary = verdict_summary(*comparison);
+  m_summary = verdict_summary(*comparison, live);
   show_summary();
 }
 
@@ -98,14 +107,16 @@ QString VerdictBar::facts_html() const {
 
 void VerdictBar::show_summary() {
   const Theme& theme = theme_of(palette());
-  const QColor colour = m_summary.good           ? theme.good
+  const QColor colour = m_summary.running        ? theme.selection
+                        : m_summary.good         ? theme.good
                         : m_summary.inconclusive ? theme.warning
                                                  : theme.divergence;
   m_tier->setText(m_summary.tier);
   m_tier->setVisible(m_has_comparison);
   m_tier->setStyleSheet(QStringLiteral("color:%1; background:%2; border-radius:4px;")
                             .arg(theme.surface.name(), colour.name()));
-  m_headline->setText(m_summary.headline);
+  m_headline->setText(unbroken_quotes(m_summary.headline));
+  show_prompt();
   QString reason = m_summary.reason;
   if (!m_summary.cause.isEmpty()) {
     reason =
@@ -124,9 +135,38 @@ void VerdictBar::show_summary() {
   }
   m_facts->setToolTip(tooltips.join(u'\n'));
   m_copy->setEnabled(m_has_comparison);
+  place_headline();
   m_go->setVisible(m_has_comparison && !m_summary.cause.isEmpty());
   setAccessibleName(tr("Verdict"));
   setAccessibleDescription(to_text(m_summary));
+}
+
+void VerdictBar::show_prompt() {
+  m_prompt->setVisible(!m_summary.prompt.isEmpty());
+  if (m_summary.prompt.isEmpty()) return;
+  const QString text = tr("Prompt %1").arg(m_summary.prompt);
+  m_prompt->setText(
+      m_prompt->fontMetrics().elidedText(text, Qt::ElideMiddle, std::max(80, width() - 24)));
+  m_prompt->setToolTip(m_summary.prompt);
+  m_prompt->setAccessibleDescription(m_summary.prompt);
+}
+
+void VerdictBar::place_headline() {
+  const bool narrow = m_has_comparison && width() < kBesideBadge;
+  if (narrow == m_narrow) return;
+  m_narrow = narrow;
+  m_layout->removeWidget(m_headline);
+  if (narrow) {
+    m_layout->addWidget(m_headline, 1, 0, 1, 4);
+  } else {
+    m_layout->addWidget(m_headline, 0, 1);
+  }
+}
+
+void VerdictBar::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  place_headline();
+  show_prompt();
 }
 
 void VerdictBar::changeEvent(QEvent* event) {
