@@ -52,6 +52,7 @@ std::shared_ptr<Comparison> one_step() {
   c->steps = {row};
   c->pieces = {{TokenId{1}, " the"}, {TokenId{2}, "a|b"}, {TokenId{3}, "\n"}};
   c->lanes.resize(2);
+  c->lanes[0].state = c->lanes[1].state = TraceState::complete;
   c->lanes[0].tokens = {TokenId{1}};
   c->lanes[1].lane = Lane::b;
   c->lanes[1].tokens = {TokenId{2}};
@@ -139,8 +140,10 @@ TEST(TokenRibbon, EndedSidesAndDivergence) {
   EXPECT_TRUE(ribbon.items[0].flipped);
   EXPECT_EQ(utf8(ribbon.items[0].choice_b), "a|b");
   EXPECT_TRUE(ribbon.items[1].text_b.isNull());
-  EXPECT_TRUE(ribbon.items[1].differs);
+  EXPECT_TRUE(ribbon.items[1].differs);  // B has ended
   EXPECT_THAT(utf8(step_tooltip(*c, 0)), testing::HasSubstr("a|b"));
+  c->lanes[1].state = TraceState::partial;  // still on its way: nothing is known of step 1
+  EXPECT_FALSE(token_ribbon(*c).items[1].differs);
 }
 
 TEST(VerdictSummary, NamesStepTokensMarginsCauseAndReason) {
@@ -241,6 +244,9 @@ TEST(RequestOf, RepeatsTheRunOfTheCapture) {
   c.model_a = c.model_b = "samples/model";
   c.prompt_text = "Blessed are they that";
   c.planned_steps = 96;
+  c.taps.resize(2);
+  c.taps[0].spec = {.layer = 3, .operation = "l_out", .width = 4};
+  c.taps[1].spec = {.layer = 4, .operation = "result_norm", .width = 4};
   c.control.present = true;
   RunConfig a = *load_config("hf-eager-like");
   RunConfig b = a;

@@ -66,11 +66,16 @@ QString found_model(const QString& model, const QString& capture) {
   return model;
 }
 
+// The places that --taps layers keeps; any other says "all".
+bool is_layer_output(const TapDrift& tap) {
+  const std::string& operation = tap.spec.operation;
+  return operation == "embd" || operation == "l_out" || operation == "result_norm";
+}
+
 QString taps_of(const Comparison& comparison) {
-  const bool inner = std::any_of(
-      comparison.taps.begin(), comparison.taps.end(),
-      [](const TapDrift& tap) { return tap.spec.layer >= 0 && tap.spec.operation != "l_out"; });
-  return inner ? QStringLiteral("all") : QStringLiteral("layers");
+  return std::all_of(comparison.taps.begin(), comparison.taps.end(), is_layer_output)
+             ? QStringLiteral("layers")
+             : QStringLiteral("all");
 }
 
 }  // namespace

@@ -14,11 +14,14 @@ QString lane_text(const Comparison& comparison, const LaneView* lane, std::size_
   return token_text(comparison, lane->tokens[step]);
 }
 
-bool same_token(const LaneView* a, const LaneView* b, std::size_t step) {
-  const bool has_a = a != nullptr && step < a->tokens.size();
-  const bool has_b = b != nullptr && step < b->tokens.size();
-  if (has_a && has_b) return a->tokens[step] == b->tokens[step];
-  return has_a == has_b;
+bool has_token(const LaneView& lane, std::size_t step) { return step < lane.tokens.size(); }
+
+// A side that has ended differs from one that goes on; one that has not come this far does not.
+bool tokens_differ(const LaneView* a, const LaneView* b, std::size_t step) {
+  if (a == nullptr || b == nullptr) return false;
+  if (has_token(*a, step) && has_token(*b, step)) return a->tokens[step] != b->tokens[step];
+  const LaneView& missing = has_token(*a, step) ? *b : *a;
+  return missing.state != TraceState::partial && has_token(*a, step) != has_token(*b, step);
 }
 
 QString ranked_cell(const Comparison& comparison, std::span<const RankedToken> list,
@@ -42,7 +45,7 @@ TokenRibbon token_ribbon(const Comparison& comparison) {
     RibbonItem item{.step = step,
                     .text_a = lane_text(comparison, a, index),
                     .text_b = lane_text(comparison, b, index),
-                    .differs = b != nullptr && !same_token(a, b, index),
+                    .differs = tokens_differ(a, b, index),
                     .flipped = false,
                     .choice_b = {}};
     if (const StepComparison* row = step_at(comparison, step); row != nullptr && row->flipped) {

@@ -80,7 +80,14 @@ void show_live(const Comparison& comparison, VerdictSummary& summary) {
   summary.running = true;
   summary.inconclusive = false;
   summary.good = false;
-  if (comparison.first_divergence || comparison.first_flip) return;
+  if (comparison.first_divergence) return;
+  if (const auto& f = comparison.first_flip) {  // B's own text is not there yet
+    summary.headline =
+        QStringLiteral("Fed A's tokens, B flips at step %1: A %2, B %3")
+            .arg(f->step)
+            .arg(token_or_end(comparison, f->token_a), token_or_end(comparison, f->token_b));
+    return;
+  }
   summary.reason.clear();
   summary.headline = comparison.steps.empty()
                          ? QStringLiteral("No step has been compared yet")

@@ -34,7 +34,8 @@ void LayerHeatmapPlot::rebuild() {
   set_legend({{LegendMark::ramp, t.text,
                QStringLiteral("%1 … %2 %3 (symlog)")
                    .arg(short_number(m_heatmap.smallest(), 2), short_number(m_heatmap.largest(), 2),
-                        unit_of(kQuantity))},
+                        unit_of(kQuantity)),
+               QStringLiteral("≤ %1").arg(short_number(m_heatmap.largest(), 2))},
               {LegendMark::square, mix(t.surface, t.grid, 0.7), QStringLiteral("= 0")},
               {LegendMark::square, t.non_finite, QStringLiteral("NaN, ∞")}});
 }

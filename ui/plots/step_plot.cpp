@@ -26,7 +26,7 @@ constexpr int kClickTolerance = 4;  // pixels between press and release
 void draw_as_band(QCPItemStraightLine& line, const Theme& theme, const StepView& view) {
   QColor colour = theme.selection;
   const double width = std::clamp(view.pixels_per_step, 1.5, 60.0);
-  colour.setAlphaF(width < 4.0 ? 0.9F : 0.3F);
+  colour.setAlphaF(width < 2.5 ? 0.9F : 0.3F);
   line.setPen(QPen(colour, width, Qt::SolidLine, Qt::FlatCap));
 }
 

@@ -99,7 +99,8 @@ void RunPanel::make_fields() {
   m_taps = new QComboBox(this);
   m_taps->setAccessibleName(tr("What to record"));
   m_taps->addItems({QStringLiteral("logits"), QStringLiteral("layers"), QStringLiteral("all")});
-  m_control = new QCheckBox(tr("control (A twice)"), this);
+  m_control = new QCheckBox(tr("control"), this);
+  m_control->setToolTip(tr("Run A a second time, to see that A repeats itself"));
   m_control->setAccessibleName(tr("Run A a second time as control"));
   m_preset_a = preset_box(this, tr("Preset of A"));
   m_preset_b = preset_box(this, tr("Preset of B"));
@@ -162,6 +163,7 @@ void RunPanel::lay_out() {
   form->addRow(tr("Model of B"), with_button(m_model_b, tr("Choose the model of B"), true));
   form->addRow(tr("&Prompt"), m_prompt);
   auto* amounts = new QHBoxLayout;
+  amounts->setSpacing(8);
   amounts->addWidget(m_steps);
   amounts->addWidget(new QLabel(tr("record"), this));
   amounts->addWidget(m_taps);
