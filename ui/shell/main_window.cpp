@@ -43,8 +43,12 @@ MainWindow::MainWindow(QSettings* settings, QWidget* parent)
   m_delta = new QLabel(this);
   m_delta->setAccessibleName(tr("Difference from the second cursor"));
   m_delta->hide();
+  // A long line is cut off rather than that the window grows with it.
+  for (QLabel* label : {m_state, m_delta}) {
+    label->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  }
   statusBar()->addWidget(m_state, 1);
-  statusBar()->addWidget(m_delta);
+  statusBar()->addWidget(m_delta, 3);
   statusBar()->addPermanentWidget(m_progress);
   connect(&m_loader, &CaptureLoader::loaded, this, &MainWindow::show_loaded);
   connect(&m_loader, &CaptureLoader::failed, this, &MainWindow::show_error);
@@ -196,6 +200,7 @@ void MainWindow::show_delta() {
                            ? cursor_delta_text(*m_comparison, m_anchor, m_selected)
                            : QString();
   m_delta->setText(text);
+  m_delta->setToolTip(text);
   m_delta->setVisible(!text.isEmpty());
 }
 
