@@ -251,12 +251,12 @@ TEST(RequestOf, RepeatsTheRunOfTheCapture) {
   RunConfig a = *load_config("hf-eager-like");
   RunConfig b = a;
   b.neighbours = 7;
-  c.config_a_name = "hf-eager-like";
-  c.config_b_name = "my.json";
+  c.config_a_name = "my.json";
+  c.config_b_name = "hf-eager-like + neighbours=7";  // as labels name it
   c.config_a_json = config_to_json(a).dump();
   c.config_b_json = config_to_json(b).dump();
   RunRequest made = request_of(c, {});
-  EXPECT_EQ(utf8(made.preset_b), "hf-eager-like");  // one knob away, every other preset is further
+  EXPECT_EQ(utf8(made.preset_a), "hf-eager-like");  // no knob away, every other preset is further
   EXPECT_EQ(made.config_b.neighbours, 7);
   made.output = QStringLiteral("o.h5");
   EXPECT_EQ(utf8(shell_command(run_arguments(made).value())),

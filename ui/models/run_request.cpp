@@ -29,9 +29,13 @@ QString text_of(std::string_view text) {
   return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
 }
 
+// "hf-eager-like" of the label "hf-eager-like + neighbours=7".
+std::string_view base_name(std::string_view label) { return label.substr(0, label.find(" + ")); }
+
 // The preset that a configuration came from; where its name is a file's or none, the one that
 // differs least.
-QString preset_of(const std::string& name, const RunConfig& config) {
+QString preset_of(const std::string& label, const RunConfig& config) {
+  const std::string_view name = base_name(label);
   std::string_view best;
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   for (const Preset& preset : presets()) {
@@ -51,7 +55,7 @@ RunConfig config_of(const std::string& json_text, const std::string& name) {
   if (!json.is_discarded() && json.is_object()) {
     if (auto config = config_from_json(json, "the capture")) return *config;
   }
-  return load_config(name).value_or(RunConfig{});
+  return load_config(base_name(name)).value_or(RunConfig{});
 }
 
 // A model that was named relative to the folder in which the run was started.
