@@ -221,19 +221,22 @@ void add_findings(Block& block, const Comparison& comparison) {
       std::string_view{"first_tap_drift"},      std::string_view{"tap_jump"},
       std::string_view{"drift_without_flip"},   std::string_view{"lane_ended_early"},
       std::string_view{"divergence_at_step_0"}, std::string_view{"plans_differ"},
-      std::string_view{"ranks_differ"}};
+      std::string_view{"ranks_differ"},         std::string_view{"route_flips"},
+      std::string_view{"routes_equal"}};
   for (const Finding& finding : comparison.findings) {
     if (std::find(kShown.begin(), kShown.end(), finding.id) == kShown.end()) continue;
     const bool begins = finding.id == "first_tap_drift";
     const bool grows = finding.id == "tap_jump";
     const bool plans = finding.id == "plans_differ" || finding.id == "ranks_differ";
+    const bool routes = finding.id.starts_with("route");
     const Ink ink = finding.severity == Severity::error     ? Ink::bad
                     : finding.severity == Severity::warning ? Ink::middling
                                                             : Ink::plain;
-    block.add(begins  ? "begins"
-              : grows ? "grows"
-              : plans ? "order"
-                      : name_of(finding.severity),
+    block.add(begins   ? "begins"
+              : grows  ? "grows"
+              : plans  ? "order"
+              : routes ? "routes"
+                       : name_of(finding.severity),
               finding.text, ink);
   }
 }

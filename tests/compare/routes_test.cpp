@@ -8,6 +8,7 @@
 
 #include "analysis/compare/rounding_bound.h"
 #include "analysis/compare/route_tracker.h"
+#include "analysis/compare/verdict_block.h"
 #include "tests/compare/synthetic.h"
 
 namespace driftscope::test {
@@ -128,6 +129,8 @@ TEST(RouteFindings, NameLayerStepExpertsAndMargins) {
   EXPECT_EQ(evidence["flips"], 1);
   EXPECT_EQ(evidence["first"]["layer"], 3);
   EXPECT_EQ(evidence["first"]["only_b"], nlohmann::json({3}));
+  EXPECT_THAT(verdict_block(*comparison, false),
+              HasSubstr("routes        After A's own tokens the router"));
   ASSERT_NE(find(*comparison, "route_flips_free"), nullptr);
   EXPECT_EQ(find(*comparison, "routes_equal"), nullptr);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/backend/host/host_weights.h"
 #include "engine/exec/backend_factory.h"
 #include "kernels/base/isa.h"
 #include "kernels/plan/plan_policy.h"
@@ -444,6 +445,33 @@ TEST(PlantedRouter, FlipsRoutesInItsLayerAndNotBefore) {
     EXPECT_EQ(a[0].taps[i].operation, "ffn_moe_logits");
     break;
   }
+}
+
+// Experts are quantised, routers are not: the first layer's logits of the router are the same bits.
+TEST(ExpertLayers, QuantisedExpertsKeepTheRouter) {
+  const auto checkpoint = tiny_checkpoint(tiny("qwen2_moe"));
+  RunConfig config = config_of(PlanPolicy::invariant);
+  const auto plain = HostWeights::load(checkpoint, {});
+  ASSERT_TRUE(plain);
+  const auto coded = HostWeights::load(
+      checkpoint, {.quantisation = QuantSpec{.format = QuantFormat::int8_channel}});
+  ASSERT_TRUE(coded) << coded.error().message;
+  EXPECT_EQ((*coded)->layer(0).moe.router.weight.dtype, (*plain)->layer(0).moe.router.weight.dtype);
+  EXPECT_FALSE((*coded)->layer(0).moe.router.weight.quantised.present());
+  EXPECT_FALSE((*coded)->layer(0).moe.shared_weight.weight.quantised.present());
+  EXPECT_TRUE((*coded)->layer(0).moe.experts[0].down.weight.quantised.present());
+  config.quantisation = Quantisation::int8_w8a16;
+  const auto steps = generate(input_of(checkpoint, config), 2);
+  EXPECT_EQ(steps.size(), 2U);
+}
+
+TEST(ExpertLayers, AreRefusedOnCudaByName) {
+  RunConfig config;
+  config.backend = BackendKind::cuda;
+  const auto opened = BackendFactory().open(tiny_checkpoint(tiny("mixtral")), config);
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().kind, ErrorKind::engine);
+  EXPECT_THAT(opened.error().message, testing::HasSubstr("mixtures of experts run on the host"));
 }
 
 TEST(ExpertLayers, MayStandAmongDenseOnes) {

@@ -201,7 +201,7 @@ class WeightLoader {
   }
 
   Result<void> load_experts(const LayerTensors& from, HostExperts& to) {
-    if (auto done = single({&from.router, &kNoTensor, &to.router}); !done) return done;
+    if (auto done = unquantised({&from.router, &kNoTensor, &to.router}); !done) return done;
     to.experts.resize(from.experts.size());
     for (std::size_t i = 0; i < from.experts.size(); ++i) {
       if (auto done = load_expert(from.experts[i], to.experts[i]); !done) return done;
@@ -209,7 +209,7 @@ class WeightLoader {
     if (!from.shared_weight.present()) return {};
     const ExpertTensors shared{from.shared_gate, from.shared_up, from.shared_down};
     if (auto done = load_expert(shared, to.shared); !done) return done;
-    return single({&from.shared_weight, &kNoTensor, &to.shared_weight});
+    return unquantised({&from.shared_weight, &kNoTensor, &to.shared_weight});
   }
 
   Result<void> load_expert(const ExpertTensors& from, HostExpert& to) {
@@ -234,6 +234,12 @@ class WeightLoader {
       part.target->bias = bias_of(part);
       return {};
     }
+    return unquantised(part);
+  }
+
+  // Routers stay as they are, as in the quantised formats that people use: small, and a code more
+  // or less would send rows elsewhere.
+  Result<void> unquantised(const Part& part) {
     auto view = matrix(*part.weight, effective_dtype(m_options.weights, part.weight->dtype));
     if (!view) return tl::unexpected(view.error());
     part.target->weight = *view;
