@@ -11,8 +11,8 @@ namespace driftscope {
 
 // Keys and values of one sequence, all layers.
 struct DeviceSequence {
-  void* k = nullptr;  // of layer 0: [room, kv_heads, head_dim] of kv_dtype
-  void* v = nullptr;  // the same
+  void* k = nullptr;             // of layer 0: [room, kv_heads, head_dim] of kv_dtype
+  void* v = nullptr;             // the same
   std::int64_t layer_bytes = 0;  // from one layer to the next
   std::int64_t keys = 0;         // first position of the call + its rows
 };
@@ -50,7 +50,7 @@ struct DeviceAttention {
   Dtype score_dtype = Dtype::f32;        // eager only
   Dtype probability_dtype = Dtype::f32;  // eager only
   Dtype output_dtype = Dtype::f32;
-  float* scores = nullptr;  // eager: workspace [rows · heads, score_stride]
+  float* scores = nullptr;        // eager: workspace [rows · heads, score_stride]
   std::int64_t score_stride = 0;  // at least the keys of any row
 };
 

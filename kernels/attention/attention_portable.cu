@@ -15,9 +15,9 @@ namespace driftscope::cuda {
 namespace {
 
 constexpr int kThreads = 128;
-constexpr int kPiece = 256;       // keys whose scores are in shared memory at a time
-constexpr int kLevels = 17;       // of the tree: 65536 splits
-constexpr int kTotal = kLevels;   // place of the sums of the result
+constexpr int kPiece = 256;      // keys whose scores are in shared memory at a time
+constexpr int kLevels = 17;      // of the tree: 65536 splits
+constexpr int kTotal = kLevels;  // place of the sums of the result
 constexpr int kPlaces = kLevels + 1;
 
 template <class Real>
@@ -73,11 +73,13 @@ class OnlineQuery {
   }
 
   __device__ std::int64_t split_size() const {
-    return m_call.kind == AttentionKind::split_kv_size ? m_call.tile
-                                                  : (m_query.keys + m_call.splits - 1) / m_call.splits;
+    return m_call.kind == AttentionKind::split_kv_size
+               ? m_call.tile
+               : (m_query.keys + m_call.splits - 1) / m_call.splits;
   }
   __device__ std::int64_t split_count() const {
-    return m_call.kind == AttentionKind::split_kv_size ? m_query.position / m_call.tile + 1 : m_call.splits;
+    return m_call.kind == AttentionKind::split_kv_size ? m_query.position / m_call.tile + 1
+                                                       : m_call.splits;
   }
   // The state of split `number`, its sums at `place`.
   __device__ OnlineState<Real> split_state(std::int64_t number, int place) {
@@ -145,8 +147,8 @@ class OnlineQuery {
     const Real f1 = factor(into.max, max);
     const Real f2 = factor(from.max, max);
     into.max = max;
-    into.denominator = rounded_real(
-        m_call.softmax_dtype, exact::fused(from.denominator, f2, into.denominator * f1));
+    into.denominator = rounded_real(m_call.softmax_dtype,
+                                    exact::fused(from.denominator, f2, into.denominator * f1));
     const Shared<float> target = sums(into_place);
     const Shared<float> source = sums(from_place);
     each_dimension([&](std::int64_t d) {

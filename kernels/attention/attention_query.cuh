@@ -19,7 +19,7 @@ struct QueryOfBlock {
   std::int64_t row;
   std::int64_t position;
   KeySpan visible;
-  std::int64_t keys;  // of the whole call
+  std::int64_t keys;      // of the whole call
   Global<const float> q;  // [head_dim]
   Global<float> y;        // [head_dim]
   Global<const void> k;   // head's first key; keys lie kv_stride elements apart
@@ -35,8 +35,7 @@ __device__ inline QueryOfBlock query_of_block(const DeviceAttention& a) {
   const std::int64_t number = Global<const std::int32_t>(a.batch.sequence_of)[query.row];
   const DeviceSequence sequence = Global<const DeviceSequence>(a.batch.sequences)[number];
   query.position = Global<const std::int32_t>(a.batch.positions)[query.row];
-  query.visible = {a.window > 0 ? larger(0, query.position - a.window + 1) : 0,
-                   query.position + 1};
+  query.visible = {a.window > 0 ? larger(0, query.position - a.window + 1) : 0, query.position + 1};
   query.keys = sequence.keys;
   const std::int64_t width = a.heads * a.head_dim;
   query.q = Global<const float>(a.q) + (query.row * width + head * a.head_dim);

@@ -95,8 +95,7 @@ __global__ void matmul_tile(DeviceMatmul a) {
   const std::int64_t row_tiles = (a.m + Rows - 1) / Rows;
   const std::int64_t block = static_cast<std::int64_t>(blockIdx.x);
   const std::int64_t first_row = block % row_tiles * Rows;
-  const std::int64_t first_column =
-      (block / row_tiles * groups + group_number(group)) * Columns;
+  const std::int64_t first_column = (block / row_tiles * groups + group_number(group)) * Columns;
   if (first_column >= a.n) return;  // the whole group
   const Global<const float> x(a.x);
   Tile<Type, Slots, Rows, Columns> tile;

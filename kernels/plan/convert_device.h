@@ -28,9 +28,9 @@ struct DeviceRound {
 
 // y[i, 0 … width) = x[rows[i], 0 … width), or of row i where `rows` is null.
 struct DeviceGather {
-  const float* x = nullptr;           // row stride x_stride
+  const float* x = nullptr;            // row stride x_stride
   const std::int64_t* rows = nullptr;  // [count], or null
-  float* y = nullptr;                 // row stride y_stride
+  float* y = nullptr;                  // row stride y_stride
   std::int64_t count = 0;
   std::int64_t width = 0;
   std::int64_t x_stride = 0;

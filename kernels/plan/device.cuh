@@ -39,7 +39,7 @@ struct LaunchShape {
 template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), const char*, const LaunchShape& shape,
                    cudaStream_t stream, Arguments... arguments) {
-  kernel<<<shape.grid, shape.block, shape.shared_bytes, stream>>>(arguments...);
+  kernel<<<shape.grid, shape.block, shape.shared_bytes, stream> > >(arguments...);
   return cudaGetLastError();
 }
 
@@ -51,7 +51,8 @@ extern __shared__ __align__(16) unsigned char dynamic_shared_bytes[];
 #define DRIFTSCOPE_NOINLINE __noinline__
 #define DRIFTSCOPE_SHARED(Type, name, count) __shared__ Type name[count]
 #define DRIFTSCOPE_DYNAMIC_SHARED(Type, name, byte_offset, count) \
-  Type* const name = reinterpret_cast<Type*>(::driftscope::cuda::dynamic_shared_bytes + (byte_offset))
+  Type* const name =                                              \
+      reinterpret_cast<Type*>(::driftscope::cuda::dynamic_shared_bytes + (byte_offset))
 
 #endif
 

@@ -14,9 +14,8 @@ __global__ void softmax_rows(DeviceSoftmax a) {
   const int lane = static_cast<int>(threadIdx.x) % kWarpWidth;
   const std::int64_t row = thread_number() / kWarpWidth;
   if (row >= a.rows) return;  // the whole warp
-  softmax_row({a.plan, a.compute_dtype, a.output_dtype},
-              Global<const float>(a.x) + row * a.count, Global<float>(a.y) + row * a.count, a.count,
-              lane);
+  softmax_row({a.plan, a.compute_dtype, a.output_dtype}, Global<const float>(a.x) + row * a.count,
+              Global<float>(a.y) + row * a.count, a.count, lane);
 }
 
 }  // namespace

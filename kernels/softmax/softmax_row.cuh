@@ -13,7 +13,8 @@ struct SoftmaxRow {
   Dtype output_dtype;
 };
 
-// The largest of x; exact in any order. A NaN is passed over: its own exponential makes the row NaN.
+// The largest of x; exact in any order. A NaN is passed over: its own exponential makes the row
+// NaN.
 __device__ inline float warp_max(const Global<const float>& x, std::int64_t count, int lane) {
   float greatest = -__builtin_inff();
   for (std::int64_t i = lane; i < count; i += kWarpWidth) {

@@ -57,8 +57,15 @@ SelfTest compare(std::string name, const Bits& a, const Bits& b, bool wanted_equ
 // ---- benches ----
 
 RandomModel half_billion() {
-  return {.type = "qwen2", .hidden = 896, .layers = 24, .heads = 14, .kv_heads = 2, .head_dim = 64,
-          .intermediate = 4864, .vocabulary = 151936, .tied = true};
+  return {.type = "qwen2",
+          .hidden = 896,
+          .layers = 24,
+          .heads = 14,
+          .kv_heads = 2,
+          .head_dim = 64,
+          .intermediate = 4864,
+          .vocabulary = 151936,
+          .tied = true};
 }
 
 double weight_bytes(const ModelCheckpoint& checkpoint) {
@@ -88,8 +95,8 @@ double copy_bandwidth(const std::shared_ptr<const CudaModule>& module) {
   const auto round = [&](int copies) {
     const auto start = Clock::now();
     for (int i = 0; i < copies; ++i) {
-      (*session)->call((*session)->table().copy, to->data(),
-                       static_cast<const void*>(from->data()), kBytes);
+      (*session)->call((*session)->table().copy, to->data(), static_cast<const void*>(from->data()),
+                       kBytes);
     }
     (*session)->call((*session)->table().synchronize);
     return 2.0 * static_cast<double>(kBytes) * copies / seconds_since(start);
@@ -164,8 +171,8 @@ std::vector<BenchLine> run_benches(const std::shared_ptr<const CudaModule>& modu
         "activation_dtype=bf16 matmul_policy=vendor cuda_graph=true"}) {
     try {
       const Speed speed = measure(*open(module, checkpoint, settings), 256, seconds / 5.0);
-      lines.push_back({"decode, " + settings, speed.decode, "tokens/s",
-                       speed.decode * bytes / bandwidth, ""});
+      lines.push_back(
+          {"decode, " + settings, speed.decode, "tokens/s", speed.decode * bytes / bandwidth, ""});
       lines.push_back({"prefill of 256, " + settings, speed.prefill, "tokens/s", 0.0, ""});
     } catch (const std::exception& error) {
       lines.push_back({"decode, " + settings, 0.0, "tokens/s", 0.0, error.what()});

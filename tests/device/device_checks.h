@@ -18,8 +18,7 @@ struct SelfTest {
 };
 // A rerun and a batch's neighbours change nothing under `invariant`; neighbours change bits under
 // `shape_dependent`; a graph and further streams change nothing.
-[[nodiscard]] std::vector<SelfTest> run_self_tests(
-    const std::shared_ptr<const CudaModule>& module);
+[[nodiscard]] std::vector<SelfTest> run_self_tests(const std::shared_ptr<const CudaModule>& module);
 
 struct BenchLine {
   std::string name;

@@ -116,8 +116,7 @@ const std::vector<ModelCase>& model_cases() {
   return cases;
 }
 
-ModelResult run_case(const ModelCase& model_case,
-                     const std::shared_ptr<const CudaModule>& module) {
+ModelResult run_case(const ModelCase& model_case, const std::shared_ptr<const CudaModule>& module) {
   RandomModel shape;
   shape.type = model_case.model;
   shape.sliding_window = model_case.model == "mistral" ? 5 : 0;

@@ -33,8 +33,8 @@ KvDtype cached_as(Dtype dtype) {
 struct Problem {
   const Setup& setup;
   std::int64_t rows = 0;
-  std::vector<float> q;                   // [rows, heads, head_dim]
-  std::vector<std::vector<float>> k, v;   // per sequence [keys, kv_heads, head_dim]
+  std::vector<float> q;                  // [rows, heads, head_dim]
+  std::vector<std::vector<float>> k, v;  // per sequence [keys, kv_heads, head_dim]
   std::vector<std::vector<char>> k_bytes, v_bytes;
 
   explicit Problem(const Setup& of) : setup(of) {
@@ -94,10 +94,9 @@ Rows rows_of(const Setup& setup) {
       rows.positions.push_back(static_cast<std::int32_t>(position));
       rows.order_begin.push_back(static_cast<std::int32_t>(rows.orders.size()));
       const bool by_size = setup.arguments.kind == AttentionKind::split_kv_size;
-      const int splits = by_size ? static_cast<int>(position / setup.arguments.tile) + 1
-                                 : setup.arguments.splits;
-      const std::vector<int> order =
-          arrival_order(setup.arguments.sum_plan.arrival_seed, splits);
+      const int splits =
+          by_size ? static_cast<int>(position / setup.arguments.tile) + 1 : setup.arguments.splits;
+      const std::vector<int> order = arrival_order(setup.arguments.sum_plan.arrival_seed, splits);
       rows.orders.insert(rows.orders.end(), order.begin(), order.end());
     }
   }
@@ -122,30 +121,48 @@ std::vector<float> Problem::on_device(const Device& device) const {
     const auto known = static_cast<std::size_t>(setup.sequences[i].first_position) * row_bytes;
     std::copy_n(k_bytes[i].begin(), known, k_room.begin() + static_cast<std::ptrdiff_t>(layer));
     std::copy_n(v_bytes[i].begin(), known, v_room.begin() + static_cast<std::ptrdiff_t>(layer));
-    sequences.push_back({.k = call.put(k_room), .v = call.put(v_room),
-                         .layer_bytes = static_cast<std::int64_t>(layer), .keys = keys});
+    sequences.push_back({.k = call.put(k_room),
+                         .v = call.put(v_room),
+                         .layer_bytes = static_cast<std::int64_t>(layer),
+                         .keys = keys});
     const auto first = static_cast<std::ptrdiff_t>(setup.sequences[i].first_position * kv_width);
     new_k.insert(new_k.end(), k[i].begin() + first, k[i].end());
     new_v.insert(new_v.end(), v[i].begin() + first, v[i].end());
   }
   const DeviceRows batch{.sequences = call.put(sequences),
                          .sequence_of = call.put(table.sequence_of),
-                         .positions = call.put(table.positions), .rows = rows, .layer = 1};
-  call.run(&CudaTable::store_kv,
-           DeviceStoreKv{.batch = batch, .k = call.put(new_k), .v = call.put(new_v),
-                         .kv_width = kv_width, .kv_dtype = *plain_dtype(a.kv_dtype)});
+                         .positions = call.put(table.positions),
+                         .rows = rows,
+                         .layer = 1};
+  call.run(&CudaTable::store_kv, DeviceStoreKv{.batch = batch,
+                                               .k = call.put(new_k),
+                                               .v = call.put(new_v),
+                                               .kv_width = kv_width,
+                                               .kv_dtype = *plain_dtype(a.kv_dtype)});
   constexpr std::int64_t kStride = 1024;
   float* y = call.room<float>(q.size());
   call.run(&CudaTable::attention,
            DeviceAttention{
-               .batch = batch, .q = call.put(q), .y = y, .heads = setup.heads,
-               .kv_heads = setup.kv_heads, .head_dim = setup.head_dim, .scale = a.scale,
-               .window = a.window, .kv_dtype = *plain_dtype(a.kv_dtype), .kind = a.kind, .tile = a.tile,
-               .splits = a.splits, .score_plan = call.plan(a.score_plan),
-               .sum_plan = call.plan(a.sum_plan), .split_combine = a.split_combine,
+               .batch = batch,
+               .q = call.put(q),
+               .y = y,
+               .heads = setup.heads,
+               .kv_heads = setup.kv_heads,
+               .head_dim = setup.head_dim,
+               .scale = a.scale,
+               .window = a.window,
+               .kv_dtype = *plain_dtype(a.kv_dtype),
+               .kind = a.kind,
+               .tile = a.tile,
+               .splits = a.splits,
+               .score_plan = call.plan(a.score_plan),
+               .sum_plan = call.plan(a.sum_plan),
+               .split_combine = a.split_combine,
                .merge_orders = call.put(table.orders),
-               .merge_order_begin = call.put(table.order_begin), .softmax_dtype = a.softmax_dtype,
-               .score_dtype = a.score_dtype, .probability_dtype = a.probability_dtype,
+               .merge_order_begin = call.put(table.order_begin),
+               .softmax_dtype = a.softmax_dtype,
+               .score_dtype = a.score_dtype,
+               .probability_dtype = a.probability_dtype,
                .output_dtype = a.output_dtype,
                .scores = call.room<float>(static_cast<std::size_t>(rows * setup.heads * kStride)),
                .score_stride = kStride});
@@ -158,11 +175,11 @@ void add_case(Tally& tally, const Device& device, const Setup& setup) {
   for (const Isa isa : host_isas()) results.push_back(problem.on_host(isa));
   results.push_back(problem.on_device(device));
   const AttentionArguments& a = setup.arguments;
-  tally.add(results,
-            fmt::format("sequences={} tile={} splits={} window={} kv={} softmax={} combine={} {}",
-                        setup.sequences.size(), a.tile, a.splits, a.window, dtype_name(a.kv_dtype),
-                        dtype_name(a.softmax_dtype), name_of(a.split_combine),
-                        to_string(a.score_plan)));
+  tally.add(
+      results,
+      fmt::format("sequences={} tile={} splits={} window={} kv={} softmax={} combine={} {}",
+                  setup.sequences.size(), a.tile, a.splits, a.window, dtype_name(a.kv_dtype),
+                  dtype_name(a.softmax_dtype), name_of(a.split_combine), to_string(a.score_plan)));
 }
 
 const std::vector<std::vector<Sequence>>& batches() {
@@ -187,10 +204,15 @@ Line eager_line(const Device& device) {
       for (const int lanes : {4, 32, 64}) {
         const Dtype half = kv == Dtype::f32 ? Dtype::f32 : kv;
         add_kind(tally, device,
-                 {.sequences = {}, .scale = 0.25F, .kv_dtype = cached_as(kv), .kind = AttentionKind::eager,
+                 {.sequences = {},
+                  .scale = 0.25F,
+                  .kv_dtype = cached_as(kv),
+                  .kind = AttentionKind::eager,
                   .score_plan = {.lanes = lanes},
                   .sum_plan = {.lanes = lanes, .split_k = lanes == 4 ? 3 : 1},
-                  .softmax_dtype = softmax, .score_dtype = half, .probability_dtype = half,
+                  .softmax_dtype = softmax,
+                  .score_dtype = half,
+                  .probability_dtype = half,
                   .output_dtype = half});
       }
     }
@@ -204,18 +226,29 @@ Line flash_line(const Device& device) {
     for (const Dtype softmax : {Dtype::f32, Dtype::f64, Dtype::bf16, Dtype::f16}) {
       for (const std::int64_t tile : {1, 7, 64}) {
         add_kind(tally, device,
-                 {.sequences = {}, .scale = 0.25F, .kv_dtype = cached_as(kv), .kind = AttentionKind::flash, .tile = tile,
-                  .score_plan = {.lanes = tile == 7 ? 8 : 32}, .softmax_dtype = softmax,
+                 {.sequences = {},
+                  .scale = 0.25F,
+                  .kv_dtype = cached_as(kv),
+                  .kind = AttentionKind::flash,
+                  .tile = tile,
+                  .score_plan = {.lanes = tile == 7 ? 8 : 32},
+                  .softmax_dtype = softmax,
                   .output_dtype = kv});
       }
     }
   }
   // Tiles larger than what shared memory holds at a time; wide heads; every accumulator.
   for (const Accumulator accumulator : {Accumulator::f32, Accumulator::f64, Accumulator::kahan}) {
-    Setup setup{.sequences = {{700, 1}, {290, 2}}, .heads = 2, .kv_heads = 1, .head_dim = 130,
-                .arguments = {.sequences = {}, .scale = 0.1F, .kind = AttentionKind::flash, .tile = 600,
-                              .score_plan = {.lanes = 32, .split_k = 2,
-                                             .accumulator = accumulator}}};
+    Setup setup{
+        .sequences = {{700, 1}, {290, 2}},
+        .heads = 2,
+        .kv_heads = 1,
+        .head_dim = 130,
+        .arguments = {.sequences = {},
+                      .scale = 0.1F,
+                      .kind = AttentionKind::flash,
+                      .tile = 600,
+                      .score_plan = {.lanes = 32, .split_k = 2, .accumulator = accumulator}}};
     add_case(tally, device, setup);
   }
   return tally.line();
@@ -229,9 +262,15 @@ Line split_line(const Device& device, AttentionKind kind, const std::string& nam
       for (const int splits : {1, 4, 7}) {  // 7 splits of one key: some see nothing
         for (const Dtype kv : {Dtype::f32, Dtype::bf16}) {
           add_kind(tally, device,
-                   {.sequences = {}, .scale = 0.25F, .kv_dtype = cached_as(kv), .kind = kind, .tile = 4 * splits - 3,
-                    .splits = splits, .score_plan = {.lanes = 16},
-                    .sum_plan = {.arrival_seed = 5}, .split_combine = combine,
+                   {.sequences = {},
+                    .scale = 0.25F,
+                    .kv_dtype = cached_as(kv),
+                    .kind = kind,
+                    .tile = 4 * splits - 3,
+                    .splits = splits,
+                    .score_plan = {.lanes = 16},
+                    .sum_plan = {.arrival_seed = 5},
+                    .split_combine = combine,
                     .softmax_dtype = softmax});
         }
       }

@@ -117,7 +117,8 @@ Line every_plan(const Device& device) {
           if (split == 1 && combine != SplitCombine::sequential) continue;
           if (split == 64 && lanes > 64) continue;
           // Thousands of shuffles each: a few plans stand for the rest.
-          if (lane == LaneCombine::sequential && lanes > 64 && (split > 3 || lanes == 512)) continue;
+          if (lane == LaneCombine::sequential && lanes > 64 && (split > 3 || lanes == 512))
+            continue;
           for (const Accumulator accumulator : kAccumulators) {
             add_case(tally, device, shape, Dtype::bf16,
                      {.lanes = lanes,
@@ -138,13 +139,14 @@ Line every_plan(const Device& device) {
 // Odd sizes, K no multiple of the lanes, one row and many, no terms at all.
 Line every_shape(const Device& device) {
   Tally tally("matmul, every shape", device);
-  const std::array plans{ReductionPlan{}, ReductionPlan{.lanes = 16, .split_k = 3},
-                         ReductionPlan{.lanes = 64, .split_k = 5,
-                                       .split_combine = SplitCombine::tree,
-                                       .accumulator = Accumulator::kahan},
-                         ReductionPlan{.lanes = 8, .split_k = 4,
-                                       .split_combine = SplitCombine::arrival,
-                                       .arrival_seed = 3}};
+  const std::array plans{
+      ReductionPlan{}, ReductionPlan{.lanes = 16, .split_k = 3},
+      ReductionPlan{.lanes = 64,
+                    .split_k = 5,
+                    .split_combine = SplitCombine::tree,
+                    .accumulator = Accumulator::kahan},
+      ReductionPlan{
+          .lanes = 8, .split_k = 4, .split_combine = SplitCombine::arrival, .arrival_seed = 3}};
   for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
     for (const std::int64_t m : {1, 2, 5, 9}) {
       for (const std::int64_t n : {1, 7, 33}) {

@@ -26,14 +26,13 @@ const std::vector<ReductionPlan>& plans() {
       for (const int split : {1, 3}) {
         for (const auto accumulator : {Accumulator::f32, Accumulator::f64, Accumulator::kahan,
                                        Accumulator::bf16, Accumulator::f16}) {
-          made.push_back({.lanes = lanes,
-                          .split_k = split,
-                          .lane_combine = lanes == 16 ? LaneCombine::sequential
-                                                      : LaneCombine::butterfly,
-                          .split_combine = lanes == 32 ? SplitCombine::arrival
-                                                       : SplitCombine::tree,
-                          .accumulator = accumulator,
-                          .arrival_seed = 11});
+          made.push_back(
+              {.lanes = lanes,
+               .split_k = split,
+               .lane_combine = lanes == 16 ? LaneCombine::sequential : LaneCombine::butterfly,
+               .split_combine = lanes == 32 ? SplitCombine::arrival : SplitCombine::tree,
+               .accumulator = accumulator,
+               .arrival_seed = 11});
         }
       }
     }
@@ -49,7 +48,9 @@ Line rmsnorm_line(const Device& device) {
     for (const std::int64_t rows : {1, 6}) {
       for (const std::int64_t width : {1, 64, 101}) {
         const Dtype output = kStored[static_cast<std::size_t>(width % 3)];
-        RmsNormArguments arguments{.rows = rows, .width = width, .plan = plan,
+        RmsNormArguments arguments{.rows = rows,
+                                   .width = width,
+                                   .plan = plan,
                                    .normalised_dtype = rows == 1 ? output : Dtype::f32,
                                    .output_dtype = output};
         const std::vector<float> x = draw(rows * width, 4);
@@ -66,8 +67,12 @@ Line rmsnorm_line(const Device& device) {
         Case on_device(device);
         float* y = on_device.put(x);  // in place
         on_device.run(&CudaTable::rmsnorm,
-                      DeviceRmsNorm{.x = y, .weight = on_device.put(weight), .y = y,
-                                    .rows = rows, .width = width, .epsilon = arguments.epsilon,
+                      DeviceRmsNorm{.x = y,
+                                    .weight = on_device.put(weight),
+                                    .y = y,
+                                    .rows = rows,
+                                    .width = width,
+                                    .epsilon = arguments.epsilon,
                                     .plan = on_device.plan(plan),
                                     .normalised_dtype = arguments.normalised_dtype,
                                     .output_dtype = output});
@@ -130,10 +135,13 @@ Line softmax_line(const Device& device) {
         }
         Case on_device(device);
         float* y = on_device.room<float>(x.size());
-        on_device.run(&CudaTable::softmax,
-                      DeviceSoftmax{.x = on_device.put(x), .y = y, .rows = 1, .count = count,
-                                    .plan = on_device.plan(plan), .compute_dtype = compute,
-                                    .output_dtype = output});
+        on_device.run(&CudaTable::softmax, DeviceSoftmax{.x = on_device.put(x),
+                                                         .y = y,
+                                                         .rows = 1,
+                                                         .count = count,
+                                                         .plan = on_device.plan(plan),
+                                                         .compute_dtype = compute,
+                                                         .output_dtype = output});
         results.push_back(on_device.get(y, x.size()));
         tally.add(results, fmt::format("count={} kind={} {} {}", count, kind, dtype_name(compute),
                                        to_string(plan)));
@@ -161,22 +169,30 @@ Line rope_line(const Device& device) {
             Results results;
             for (const Isa isa : host_isas()) {
               std::vector<float> y = x;
-              apply_rope({.x = y.data(), .positions = positions.data(), .rows = 3, .heads = heads,
-                          .head_dim = 2 * half, .table = &table,
-                          .layout = interleaved ? RopeLayout::interleaved
-                                                : RopeLayout::rotate_half,
-                          .round_products = products, .output_dtype = dtype},
+              apply_rope({.x = y.data(),
+                          .positions = positions.data(),
+                          .rows = 3,
+                          .heads = heads,
+                          .head_dim = 2 * half,
+                          .table = &table,
+                          .layout = interleaved ? RopeLayout::interleaved : RopeLayout::rotate_half,
+                          .round_products = products,
+                          .output_dtype = dtype},
                          isa, serial);
               results.push_back(std::move(y));
             }
             Case on_device(device);
             float* y = on_device.put(x);
-            on_device.run(&CudaTable::rope,
-                          DeviceRope{.x = y, .positions = on_device.put(positions),
-                                     .cosine = on_device.put(table.cosine),
-                                     .sine = on_device.put(table.sine), .rows = 3, .heads = heads,
-                                     .half = half, .interleaved = interleaved,
-                                     .round_products = products, .output_dtype = dtype});
+            on_device.run(&CudaTable::rope, DeviceRope{.x = y,
+                                                       .positions = on_device.put(positions),
+                                                       .cosine = on_device.put(table.cosine),
+                                                       .sine = on_device.put(table.sine),
+                                                       .rows = 3,
+                                                       .heads = heads,
+                                                       .half = half,
+                                                       .interleaved = interleaved,
+                                                       .round_products = products,
+                                                       .output_dtype = dtype});
             results.push_back(on_device.get(y, x.size()));
             tally.add(results, fmt::format("half={} heads={} {}", half, heads, dtype_name(dtype)));
           }
@@ -201,19 +217,30 @@ Line swiglu_line(const Device& device) {
           Results results;
           for (const Isa isa : host_isas()) {
             std::vector<float> y(count);
-            swiglu({.gate = both.data(), .up = both.data() + width, .y = y.data(), .rows = rows,
-                    .width = width, .gate_stride = stride, .up_stride = stride,
-                    .silu_dtype = silu, .output_dtype = output},
+            swiglu({.gate = both.data(),
+                    .up = both.data() + width,
+                    .y = y.data(),
+                    .rows = rows,
+                    .width = width,
+                    .gate_stride = stride,
+                    .up_stride = stride,
+                    .silu_dtype = silu,
+                    .output_dtype = output},
                    isa, serial);
             results.push_back(std::move(y));
           }
           Case on_device(device);
           const float* gate = on_device.put(both);
           float* y = on_device.room<float>(count);
-          on_device.run(&CudaTable::swiglu,
-                        DeviceSwiglu{.gate = gate, .up = gate + width, .y = y, .rows = rows,
-                                     .width = width, .gate_stride = stride, .up_stride = stride,
-                                     .silu_dtype = silu, .output_dtype = output});
+          on_device.run(&CudaTable::swiglu, DeviceSwiglu{.gate = gate,
+                                                         .up = gate + width,
+                                                         .y = y,
+                                                         .rows = rows,
+                                                         .width = width,
+                                                         .gate_stride = stride,
+                                                         .up_stride = stride,
+                                                         .silu_dtype = silu,
+                                                         .output_dtype = output});
           results.push_back(on_device.get(y, count));
           tally.add(results, fmt::format("rows={} width={}", rows, width));
         }
@@ -236,8 +263,11 @@ Line conversion_line(const Device& device) {
     float* y = on_device.room<float>(kAll);
     on_device.run(&CudaTable::embed,
                   DeviceEmbed{.table = on_device.put(bits),
-                              .ids = on_device.put(std::vector<std::int32_t>{1, 0}), .y = y,
-                              .rows = 2, .width = kAll / 2, .table_dtype = dtype});
+                              .ids = on_device.put(std::vector<std::int32_t>{1, 0}),
+                              .y = y,
+                              .rows = 2,
+                              .width = kAll / 2,
+                              .table_dtype = dtype});
     std::vector<float> swapped(host.begin() + kAll / 2, host.end());
     swapped.insert(swapped.end(), host.begin(), host.begin() + kAll / 2);
     tally.add(Results{swapped, on_device.get(y, kAll)}, fmt::format("widen {}", dtype_name(dtype)));
@@ -264,8 +294,8 @@ Line conversion_line(const Device& device) {
 }  // namespace
 
 void row_lines(const Device& device, const OnLine& on_line) {
-  for (const auto& line : {rmsnorm_line, residual_line, softmax_line, rope_line, swiglu_line,
-                           conversion_line}) {
+  for (const auto& line :
+       {rmsnorm_line, residual_line, softmax_line, rope_line, swiglu_line, conversion_line}) {
     on_line(line(device));
   }
 }

@@ -85,8 +85,7 @@ class RandomCheckpoint final : public ModelCheckpoint {
       m_state ^= m_state << 25U;
       m_state ^= m_state >> 27U;
       const auto integer = static_cast<std::int32_t>((m_state * 0x2545f4914f6cdd1dU) >> 40U);
-      value = bf16_from_float(centre +
-                              static_cast<float>(integer - (1 << 23)) * 0x1p-23F * spread);
+      value = bf16_from_float(centre + static_cast<float>(integer - (1 << 23)) * 0x1p-23F * spread);
     }
     return {.data = values.data(), .dtype = Dtype::bf16, .shape = std::move(shape), .name = {}};
   }

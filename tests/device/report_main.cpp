@@ -37,13 +37,13 @@ class Report {
     if (devices->empty()) throw std::runtime_error("no CUDA device on this machine");
     const CudaDevice& device = devices->front();
     m_name = device.name;
-    m_json["device"] = {{"name", device.name},
-                        {"compute", fmt::format("{}.{}", device.compute_major,
-                                                device.compute_minor)},
-                        {"multiprocessors", device.multiprocessors},
-                        {"memory_bytes", device.memory_bytes},
-                        {"driver", m_module->driver_version().value_or("")},
-                        {"runtime", m_module->runtime_version().value_or("")}};
+    m_json["device"] = {
+        {"name", device.name},
+        {"compute", fmt::format("{}.{}", device.compute_major, device.compute_minor)},
+        {"multiprocessors", device.multiprocessors},
+        {"memory_bytes", device.memory_bytes},
+        {"driver", m_module->driver_version().value_or("")},
+        {"runtime", m_module->runtime_version().value_or("")}};
     fmt::print("device: {} (compute {}.{})\n\n", device.name, device.compute_major,
                device.compute_minor);
   }
@@ -58,9 +58,9 @@ class Report {
     fmt::print("{:<26} {:>6} {:>6}  {}\n", "operation", "cases", "equal", "variants");
     run_all(device, [&](const Line& line) {
       note(line.equal == line.cases);
-      fmt::print("{:<26} {:>6} {:>6}  {}\n", line.operation, line.cases, line.equal,
-                 line.variants);
-      if (!line.first_difference.empty()) fmt::print("  first difference: {}\n", line.first_difference);
+      fmt::print("{:<26} {:>6} {:>6}  {}\n", line.operation, line.cases, line.equal, line.variants);
+      if (!line.first_difference.empty())
+        fmt::print("  first difference: {}\n", line.first_difference);
       std::fflush(stdout);
       m_json["same_bits"].push_back({{"operation", line.operation},
                                      {"variants", line.variants},

@@ -96,8 +96,7 @@ __global__ void two_barriers(float*) {
   }
 }
 TEST(SimtHarness, TwoDifferentBarriersAreNotOne) {
-  EXPECT_THAT(fault_of(two_barriers, 64, static_cast<float*>(nullptr)),
-              HasSubstr("while thread"));
+  EXPECT_THAT(fault_of(two_barriers, 64, static_cast<float*>(nullptr)), HasSubstr("while thread"));
 }
 
 __global__ void shuffle_by_some(float*) {
@@ -131,7 +130,8 @@ TEST(SimtHarness, AnIndexOutsideABufferIsReported) {
   EXPECT_EQ(fault_of(write_at, 1, out.data(), 9), "");
   EXPECT_THAT(fault_of(write_at, 1, out.data(), 10), HasSubstr("offset 40 of a buffer of 40"));
   EXPECT_THAT(fault_of(write_at, 1, out.data(), -1), HasSubstr("offset -4"));
-  EXPECT_THAT(fault_of(write_at, 1, static_cast<float*>(nullptr), 0), HasSubstr("no device memory"));
+  EXPECT_THAT(fault_of(write_at, 1, static_cast<float*>(nullptr), 0),
+              HasSubstr("no device memory"));
   float host = 0;
   EXPECT_THAT(fault_of(write_at, 1, &host, 0), HasSubstr("no device memory"));
 }
@@ -211,7 +211,8 @@ TEST(SimtHarness, ACapturedGraphDoesItsWorkAtEachLaunch) {
   ASSERT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), cudaSuccess);
   const std::size_t before = simt::launches();
-  EXPECT_EQ(launch(write_at, "write_at", {dim3(1), dim3(1), 0}, stream, out.data(), 1), cudaSuccess);
+  EXPECT_EQ(launch(write_at, "write_at", {dim3(1), dim3(1), 0}, stream, out.data(), 1),
+            cudaSuccess);
   EXPECT_EQ(simt::launches(), before);
   cudaGraph_t graph = nullptr;
   ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);

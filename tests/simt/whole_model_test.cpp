@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole model on the CUDA backend, its kernels in the harness: the host backend's logits and taps,
-// bit for bit, under every knob that both honour.
+// A whole model on the CUDA backend, its kernels in the harness: the host backend's logits and
+// taps, bit for bit, under every knob that both honour.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -128,6 +128,33 @@ TEST(CudaSession, AMissingDriverOrDeviceIsNamed) {
       CudaSession::open(std::make_shared<const CudaModule>(CudaModule::of(table)), 1);
   ASSERT_FALSE(no_device);
   EXPECT_THAT(no_device.error().message, HasSubstr("no CUDA device"));
+}
+
+TEST(CudaBackend, AMixtureOfExpertsIsRefused) {
+  class Mixture final : public ModelCheckpoint {
+   public:
+    Mixture() { m_description.moe.experts = 4; }
+    [[nodiscard]] const std::filesystem::path& path() const override { return m_path; }
+    [[nodiscard]] const ModelDescription& description() const override { return m_description; }
+    [[nodiscard]] const TensorView& embedding() const override { return m_tensor; }
+    [[nodiscard]] const TensorView& final_norm() const override { return m_tensor; }
+    [[nodiscard]] const TensorView& lm_head() const override { return m_tensor; }
+    [[nodiscard]] const LayerTensors& layer(std::int64_t) const override { return m_layer; }
+    [[nodiscard]] Result<std::vector<CheckpointFile>> files() const override {
+      return std::vector<CheckpointFile>{};
+    }
+    [[nodiscard]] Result<std::string> combined_sha256() const override { return std::string{}; }
+
+   private:
+    std::filesystem::path m_path;
+    ModelDescription m_description;
+    TensorView m_tensor;
+    LayerTensors m_layer;
+  };
+  CudaResources cuda(simt_module());
+  const auto backend = cuda.open(std::make_shared<const Mixture>(), config_of("backend=cuda"));
+  ASSERT_FALSE(backend);
+  EXPECT_THAT(backend.error().message, HasSubstr("mixture of experts"));
 }
 
 TEST(CudaVendor, AModuleWithoutCublasSaysSo) {

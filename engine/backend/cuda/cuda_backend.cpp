@@ -24,9 +24,8 @@ class CudaBackend final : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(
       std::int64_t expected_tokens) override {
-    auto cache = CudaKvCache::create(m_session, model().layers,
-                                     model().kv_heads * model().head_dim, m_kv_dtype,
-                                     expected_tokens);
+    auto cache = CudaKvCache::create(m_session, model().layers, model().kv_heads * model().head_dim,
+                                     m_kv_dtype, expected_tokens);
     if (!cache) return tl::unexpected(cache.error());
     return *std::move(cache);
   }
@@ -83,14 +82,17 @@ Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
   options.stacked = stacked;
   auto loaded = CudaWeights::load(session, checkpoint, options);
   if (loaded) {
-    m_loaded.push_back(
-        {checkpoint, config.weight_dtype, config.lm_head_dtype, stacked, *loaded});
+    m_loaded.push_back({checkpoint, config.weight_dtype, config.lm_head_dtype, stacked, *loaded});
   }
   return loaded;
 }
 
 Result<std::unique_ptr<Backend>> CudaResources::open(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
+  if (checkpoint->description().moe.experts > 0) {
+    return fail(ErrorKind::engine,
+                "backend cuda: it has no mixture of experts yet; use --set backend=host");
+  }
   const std::lock_guard lock(m_mutex);
   auto session = this->session(static_cast<int>(config.cuda_streams));
   if (!session) return tl::unexpected(session.error());

@@ -51,12 +51,12 @@ class CudaBatchTables {
 
   std::vector<DeviceSequence> m_sequences;
   std::vector<std::int32_t> m_ids, m_positions, m_sequence_of;  // [rows]
-  std::vector<std::int64_t> m_outputs;         // rows with logits wanted
-  std::vector<std::int64_t> m_taps;            // rows with taps wanted
-  std::vector<std::int64_t> m_tapped_outputs;  // the same as indices of m_outputs
-  std::vector<std::int64_t> m_tap_of_output;   // [output rows]
-  std::vector<int> m_orders;                   // of splits, one after the other
-  std::vector<std::int32_t> m_order_begin;     // [rows]
+  std::vector<std::int64_t> m_outputs;                          // rows with logits wanted
+  std::vector<std::int64_t> m_taps;                             // rows with taps wanted
+  std::vector<std::int64_t> m_tapped_outputs;                   // the same as indices of m_outputs
+  std::vector<std::int64_t> m_tap_of_output;                    // [output rows]
+  std::vector<int> m_orders;                                    // of splits, one after the other
+  std::vector<std::int32_t> m_order_begin;                      // [rows]
   std::int64_t m_most_keys = 0;
 
   DeviceList m_device_sequences{"the table of sequences"};

@@ -65,8 +65,7 @@ void CudaForwardPass::split_qkv() {
 
 void CudaForwardPass::normalise_heads(const DeviceLayer& layer, std::int64_t index) {
   const std::int64_t rows = m_tables.rows();
-  normalise(m_q.as<float>(), layer.q_norm, m_q.as<float>(), rows * m_model.heads,
-            m_model.head_dim);
+  normalise(m_q.as<float>(), layer.q_norm, m_q.as<float>(), rows * m_model.heads, m_model.head_dim);
   normalise(m_k.as<float>(), layer.k_norm, m_k.as<float>(), rows * m_model.kv_heads,
             m_model.head_dim);
   record(Operation::q_cur_normed, index, m_q, m_model.heads * m_model.head_dim);

@@ -159,11 +159,20 @@ Result<void> CudaForwardPass::run_as_graph(const std::stop_token& stop) {
 Result<void> CudaForwardPass::capture(KnownGraph& known) {
   const CudaTable& table = m_session->table();
   m_session->call(table.begin_graph);
-  const auto recorded = run_layers({}, true);
-  m_session->call(table.end_graph, &known.graph);
-  if (!recorded) return recorded;
+  if (auto status = m_session->status(); !status) return status;
+  Result<void> done = run_layers({}, true);
+  if (auto status = m_session->status(); done && !status) done = status;
+  // Whatever happened, the stream leaves its recording state.
+  CudaMessage message{};
+  const int ended = table.end_graph(m_session->context(), &known.graph, &message);
+  if (!done) {
+    table.release_graph(m_session->context(), known.graph);
+    known = {};
+    return done;
+  }
+  if (ended != 0) return fail(ErrorKind::engine, std::string("backend cuda: ") + message.text);
   m_plans.note(m_phase, "CUDA graph: " + std::to_string(m_tables.rows()) + " rows");
-  return m_session->status();
+  return {};
 }
 
 void CudaForwardPass::note_attention() {

@@ -86,7 +86,7 @@ class CudaForwardPass {
   CudaBatchTables m_tables;
   Phase m_phase = Phase::decode;
   TapLevel m_level = TapLevel::logits;
-  std::int64_t m_score_stride = 0;   // eager: keys that a row of scores has room for
+  std::int64_t m_score_stride = 0;  // eager: keys that a row of scores has room for
   std::int64_t m_rope_positions = 0;
   int m_generation = 0;  // of addresses
   std::map<GraphKey, KnownGraph> m_graphs;

@@ -45,10 +45,9 @@ void CudaKvCache::copy_rows_from(const CudaKvCache& other) {
   for (std::size_t layer = 0; layer < static_cast<std::size_t>(m_layers); ++layer) {
     for (const auto& [to, from] :
          {std::pair{&m_keys, &other.m_keys}, std::pair{&m_values, &other.m_values}}) {
-      m_session->call(m_session->table().copy,
-                      static_cast<void*>(to->as<char>() + layer * layer_bytes()),
-                      static_cast<const void*>(from->as<char>() + layer * other.layer_bytes()),
-                      filled);
+      m_session->call(
+          m_session->table().copy, static_cast<void*>(to->as<char>() + layer * layer_bytes()),
+          static_cast<const void*>(from->as<char>() + layer * other.layer_bytes()), filled);
     }
   }
 }

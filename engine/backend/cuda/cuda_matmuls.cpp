@@ -53,10 +53,10 @@ Result<void> CudaMatmuls::run_vendor(const Job& job, int& generation) {
   const DeviceMatrix& weight = *job.weight;
   Scratch& scratch = m_scratch[job.stream];
   const auto workspace_bytes = static_cast<std::size_t>(m_config.cublas_workspace) << 10U;
-  const std::size_t narrowed_bytes = weight.dtype == Dtype::f32
-                                         ? 0
-                                         : static_cast<std::size_t>(job.m * weight.columns) *
-                                               dtype_size(weight.dtype);
+  const std::size_t narrowed_bytes =
+      weight.dtype == Dtype::f32
+          ? 0
+          : static_cast<std::size_t>(job.m * weight.columns) * dtype_size(weight.dtype);
   if (auto done = scratch.workspace.reserve(*m_session, workspace_bytes, generation); !done) {
     return done;
   }

@@ -55,7 +55,8 @@ Result<CudaModule> CudaModule::load(const std::string& path) {
                 reason == nullptr ? "" : reason);
   }
   using TableFunction = const CudaTable* (*)();
-  const auto table = reinterpret_cast<TableFunction>(::dlsym(module.m_handle.get(), kCudaTableSymbol));
+  const auto table =
+      reinterpret_cast<TableFunction>(::dlsym(module.m_handle.get(), kCudaTableSymbol));
   if (table != nullptr) module.m_table = table();
   if (module.m_table == nullptr || module.m_table->interface_version != kCudaInterface) {
     return fail(ErrorKind::engine,

@@ -29,8 +29,9 @@ Result<std::shared_ptr<CudaSession>> CudaSession::open(std::shared_ptr<const Cud
   const auto devices = module->devices();
   if (!devices) return tl::unexpected(devices.error());
   if (devices->empty()) {
-    return fail(ErrorKind::engine, "backend cuda: no CUDA device on this machine; use --set "
-                                   "backend=host");
+    return fail(ErrorKind::engine,
+                "backend cuda: no CUDA device on this machine; use --set "
+                "backend=host");
   }
   CudaContextOptions options;
   options.streams = streams;

@@ -58,7 +58,7 @@ class CudaTapRecorder {
   std::size_t m_next = 0;
   std::int64_t m_row_width = 0;
   std::int64_t m_rows = 0;
-  std::int64_t m_flushed = 0;  // elements handed to the ring
+  std::int64_t m_flushed = 0;   // elements handed to the ring
   DeviceList m_device{"taps"};  // slot after slot, each [rows, width]
   std::vector<float> m_values;  // the same on the host
   std::vector<Piece> m_ring;

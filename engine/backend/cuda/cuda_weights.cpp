@@ -17,9 +17,8 @@ class CudaWeightLoader {
     m_what = "the embedding";
     m_target.m_embedding = matrix(host.embedding(), {});
     m_what = "the LM head";
-    m_target.m_lm_head = host.lm_head().data == host.embedding().data
-                             ? m_target.m_embedding
-                             : matrix(host.lm_head(), {});
+    m_target.m_lm_head = host.lm_head().data == host.embedding().data ? m_target.m_embedding
+                                                                      : matrix(host.lm_head(), {});
     m_target.m_final_norm = vector(host.final_norm());
     const std::int64_t layers = host.checkpoint().description().layers;
     for (std::int64_t i = 0; i < layers && m_done; ++i) {
@@ -53,8 +52,8 @@ class CudaWeightLoader {
   // A matrix that lies inside a stacked one on the host does so here.
   DeviceMatrix part(const Linear& host, const Linear& stacked, const DeviceMatrix& device) {
     if (stacked.weight.data == nullptr || device.data == nullptr) return linear(host);
-    const auto offset = static_cast<const char*>(host.weight.data) -
-                        static_cast<const char*>(stacked.weight.data);
+    const auto offset =
+        static_cast<const char*>(host.weight.data) - static_cast<const char*>(stacked.weight.data);
     return {.data = static_cast<const char*>(device.data) + offset,
             .dtype = host.weight.dtype,
             .rows = host.weight.rows,
@@ -115,8 +114,7 @@ Result<std::shared_ptr<const CudaWeights>> CudaWeights::load(
 std::string CudaWeights::storage_note() const {
   std::size_t bytes = 0;
   for (const DeviceMemory& memory : m_memory) bytes += memory.bytes();
-  return fmt::format("weights in device memory, {} MiB",
-                     (bytes + (std::size_t{1} << 19U)) >> 20U);
+  return fmt::format("weights in device memory, {} MiB", (bytes + (std::size_t{1} << 19U)) >> 20U);
 }
 
 }  // namespace driftscope

@@ -66,17 +66,17 @@ void Block::prepare(const Shape& shape) {
     m_threads.push_back(std::make_unique<Thread>());
     Thread& thread = *m_threads.back();
     thread.number = static_cast<int>(m_threads.size()) - 1;
-    thread.fiber = boost::context::fiber(
-        std::allocator_arg, boost::context::fixedsize_stack(kStackBytes),
-        [this, &thread](boost::context::fiber&& from) {
-          thread.scheduler = std::move(from);
-          for (;;) {  // until the pool is destroyed, which unwinds this stack
-            thread_main(thread);
-            thread.state = Thread::State::done;
-            suspend();
-          }
-          return std::move(thread.scheduler);
-        });
+    thread.fiber =
+        boost::context::fiber(std::allocator_arg, boost::context::fixedsize_stack(kStackBytes),
+                              [this, &thread](boost::context::fiber&& from) {
+                                thread.scheduler = std::move(from);
+                                for (;;) {  // until the pool is destroyed, which unwinds this stack
+                                  thread_main(thread);
+                                  thread.state = Thread::State::done;
+                                  suspend();
+                                }
+                                return std::move(thread.scheduler);
+                              });
   }
   for (int i = 0; i < m_count; ++i) {
     Thread& thread = *m_threads[static_cast<std::size_t>(i)];
@@ -290,7 +290,9 @@ void Block::read(std::uint32_t word, std::uint32_t words, void* target) {
   const int me = m_running->number;
   for (std::uint32_t i = 0; i < words; ++i) {
     SharedWord& cell = word_at(word + i);
-    if (!cell.written) raise_fault("shared word " + std::to_string(word + i) + " is read before any thread has written it");
+    if (!cell.written)
+      raise_fault("shared word " + std::to_string(word + i) +
+                  " is read before any thread has written it");
     if (!ordered(cell.writer, cell.write_clock, cell.write_epoch)) {
       raise_fault("shared word " + std::to_string(word + i) + " was written by thread " +
                   std::to_string(cell.writer) + " without a barrier before this read");
@@ -304,7 +306,8 @@ void Block::read(std::uint32_t word, std::uint32_t words, void* target) {
       cell.reader = -2;
     }
     cell.reader_lanes |= 1U << static_cast<unsigned>(me % kWarp);
-    cell.read_clock = std::max(cell.read_clock, m_running->clock[static_cast<std::size_t>(me % kWarp)]);
+    cell.read_clock =
+        std::max(cell.read_clock, m_running->clock[static_cast<std::size_t>(me % kWarp)]);
     cell.read_epoch = m_epoch;
     std::memcpy(static_cast<char*>(target) + std::size_t{4} * i, &cell.bits, 4);
   }
@@ -325,7 +328,8 @@ void Block::write(std::uint32_t word, std::uint32_t words, const void* source) {
         if ((cell.reader_lanes >> static_cast<unsigned>(lane) & 1U) == 0U) continue;
         safe = ordered(cell.reader / kWarp * kWarp + lane, cell.read_clock, cell.read_epoch);
       }
-      if (!safe) raise_fault(name + " was read by another thread without a barrier before this write");
+      if (!safe)
+        raise_fault(name + " was read by another thread without a barrier before this write");
     }
     std::memcpy(&cell.bits, static_cast<const char*>(source) + std::size_t{4} * i, 4);
     cell.written = true;

@@ -23,7 +23,7 @@ inline constexpr int kWarp = 32;
 struct Thread {
   enum class State { idle, ready, waiting, done };
   State state = State::idle;
-  bool inside = false;  // in the middle of a kernel
+  bool inside = false;              // in the middle of a kernel
   boost::context::fiber fiber;      // where it goes on
   boost::context::fiber scheduler;  // where it came from
   uint3 index;
@@ -45,7 +45,7 @@ struct SharedWord {
   int writer = 0;
   std::uint32_t write_clock = 0;
   std::uint32_t write_epoch = 0;
-  int reader = -1;        // -1: none since the last write; -2: threads of several warps
+  int reader = -1;            // -1: none since the last write; -2: threads of several warps
   unsigned reader_lanes = 0;  // of the reader's warp
   std::uint32_t read_clock = 0;
   std::uint32_t read_epoch = 0;

@@ -38,7 +38,7 @@ namespace {
 
 struct Runtime {
   std::map<const char*, std::size_t> buffers;  // device memory by its first byte
-  Buffer recent;  // most look-ups ask for the same few
+  Buffer recent;                               // most look-ups ask for the same few
   std::vector<std::string> faults;
   cudaError_t sticky = cudaSuccess;
   cudaError_t last = cudaSuccess;
@@ -134,7 +134,8 @@ Buffer buffer_of(const void* address) {
 
 void report_outside(const void* address, std::size_t bytes, const Buffer& buffer) {
   if (buffer.begin == nullptr) {
-    raise_fault("access of " + std::to_string(bytes) + " bytes through a pointer to no device memory");
+    raise_fault("access of " + std::to_string(bytes) +
+                " bytes through a pointer to no device memory");
   }
   raise_fault("access of " + std::to_string(bytes) + " bytes at offset " +
               std::to_string(static_cast<const char*>(address) - buffer.begin) +

@@ -17,14 +17,25 @@ CudaContext::~CudaContext() {
 #endif
 }
 
+namespace {
+
+// Whether the device still works. An error of a kernel comes back from every later call; one that
+// only says that a graph is being recorded (900 …) does not count.
+cudaError_t probe() {
+  const cudaError_t error = cudaDeviceSynchronize();
+  static_cast<void>(cudaGetLastError());
+  const int number = static_cast<int>(error);
+  return number >= 900 && number < 1000 ? cudaSuccess : error;
+}
+
+}  // namespace
+
 int report(CudaContext* context, cudaError_t error, const char* call, CudaMessage* message) {
   if (error == cudaSuccess) return 0;
   std::snprintf(message->text, sizeof message->text, "%s: %s", call, cudaGetErrorString(error));
-  // An error that the next call still sees has taken the device's state with it.
-  static_cast<void>(cudaGetLastError());
-  const cudaError_t left = cudaPeekAtLastError();
-  if (context != nullptr && left != cudaSuccess && context->failed == cudaSuccess) {
-    context->failed = left;
+  static_cast<void>(cudaGetLastError());  // else a later check of a launch would find it again
+  if (context != nullptr && context->failed == cudaSuccess) {
+    context->failed = probe();
     context->failed_in = call;
   }
   return static_cast<int>(error);

@@ -17,10 +17,10 @@ struct CudaContext {
   std::vector<cudaStream_t> streams;  // 0: the main one
   cudaStream_t copy_stream = nullptr;
   cudaEvent_t forked = nullptr;
-  std::vector<cudaEvent_t> joined;    // of each further stream
-  cudaEvent_t computed = nullptr;     // before a copy
-  std::vector<cudaEvent_t> copied;    // [kCopySlots]
-  cudaError_t failed = cudaSuccess;   // what made the device unusable
+  std::vector<cudaEvent_t> joined;   // of each further stream
+  cudaEvent_t computed = nullptr;    // before a copy
+  std::vector<cudaEvent_t> copied;   // [kCopySlots]
+  cudaError_t failed = cudaSuccess;  // what made the device unusable
   std::string failed_in;
   void* vendor = nullptr;  // the cuBLASLt handle, once it is asked for
 

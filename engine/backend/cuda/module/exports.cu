@@ -73,7 +73,8 @@ int make_streams(CudaContext* context, int streams, CudaMessage* message) {
 int open_context(const CudaContextOptions* options, CudaContext** result, CudaMessage* message) {
   CudaContext* const context = nullptr;
   if (options->streams < 1 || options->streams > 32) {
-    std::snprintf(message->text, sizeof message->text, "%d streams: give 1 to 32", options->streams);
+    std::snprintf(message->text, sizeof message->text, "%d streams: give 1 to 32",
+                  options->streams);
     return -1;
   }
   DRIFTSCOPE_TRY(cudaSetDevice(options->device));
@@ -106,8 +107,7 @@ int allocate(CudaContext* context, const char* what, std::size_t bytes, void** p
 
 void release(CudaContext*, void* pointer) { cudaFree(pointer); }
 
-int allocate_pinned(CudaContext* context, std::size_t bytes, void** pointer,
-                    CudaMessage* message) {
+int allocate_pinned(CudaContext* context, std::size_t bytes, void** pointer, CudaMessage* message) {
   *pointer = nullptr;
   DRIFTSCOPE_USABLE;
   DRIFTSCOPE_TRY(cudaMallocHost(pointer, bytes));

@@ -204,15 +204,15 @@ int attribute(const Library& library, const cublasLtMatmulAlgo_t& algorithm,
 void describe(const Library& library, const cublasLtMatmulHeuristicResult_t& chosen,
               CudaVendorAlgorithm* result) {
   const cublasLtMatmulAlgo_t& algorithm = chosen.algo;
-  *result = {.id = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_ID),
-             .tile = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),
-             .stages = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID),
-             .split_k = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
-             .reduction_scheme =
-                 attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
-             .swizzle = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
-             .workspace_bytes = chosen.workspaceSize,
-             .library_version = library.version()};
+  *result = {
+      .id = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_ID),
+      .tile = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),
+      .stages = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+      .split_k = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM),
+      .reduction_scheme = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME),
+      .swizzle = attribute(library, algorithm, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
+      .workspace_bytes = chosen.workspaceSize,
+      .library_version = library.version()};
 }
 
 // y[i, j] = round(y[i, j] + bias[j])

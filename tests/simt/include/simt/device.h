@@ -32,8 +32,8 @@ cudaError_t launch(void (*kernel)(Parameters...), const char* name, const Launch
 
 #define DRIFTSCOPE_UNROLL
 #define DRIFTSCOPE_NOINLINE
-#define DRIFTSCOPE_SHARED(Type, name, count)                          \
-  static const char name##_site = 0;                                  \
+#define DRIFTSCOPE_SHARED(Type, name, count) \
+  static const char name##_site = 0;         \
   const ::simt::Shared<Type> name = ::simt::static_shared<Type>(&name##_site, count)
 #define DRIFTSCOPE_DYNAMIC_SHARED(Type, name, byte_offset, count) \
   const ::simt::Shared<Type> name =                               \

@@ -27,8 +27,8 @@ class Global {
   explicit Global(T* pointer) : m_pointer(pointer), m_buffer(buffer_of(pointer)) {}
   Global(T* pointer, Buffer buffer) : m_pointer(pointer), m_buffer(buffer) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  Global(const Global<U>& other) : m_pointer(other.raw()), m_buffer(other.buffer()) {}
+  requires std::is_convertible_v<U*, T*> Global(const Global<U>& other)
+      : m_pointer(other.raw()), m_buffer(other.buffer()) {}
 
   template <class Index>
   std::add_lvalue_reference_t<T> operator[](Index index) const {
@@ -123,8 +123,9 @@ Shared<T> dynamic_shared(std::size_t byte_offset, std::size_t count) {
   const std::uint32_t begin = dynamic_shared_word(byte_offset);
   const auto end = begin + static_cast<std::uint32_t>(count * sizeof(T) / 4);
   if (end > dynamic_shared_end()) {
-    report_shared_outside(static_cast<std::int64_t>(count) - 1,
-                          (std::int64_t{dynamic_shared_end()} - begin) * 4 / std::int64_t{sizeof(T)});
+    report_shared_outside(
+        static_cast<std::int64_t>(count) - 1,
+        (std::int64_t{dynamic_shared_end()} - begin) * 4 / std::int64_t{sizeof(T)});
   }
   return {begin, end};
 }
