@@ -50,18 +50,6 @@ Json flip_to_json(const RankFlip& flip) {
               {"gap_a", flip.gap_a},       {"gap_b", flip.gap_b}};
 }
 
-Json draw_to_json(const std::optional<Draw>& draw) {
-  if (!draw) return nullptr;
-  if (draw->candidates.empty()) {
-    return Json{{"uniform", draw->uniform}, {"lower", draw->lower}, {"upper", draw->upper}};
-  }
-  Json candidates = Json::array();
-  for (const DrawCandidate& entry : draw->candidates) {
-    candidates.push_back(Json::array({entry.id.value, entry.score, entry.noise}));
-  }
-  return Json{{"candidates", std::move(candidates)}};
-}
-
 Json text_of_token(const Comparison& comparison, const std::optional<TokenId>& token) {
   if (!token) return nullptr;
   const TokenPiece* piece = comparison.piece(*token);

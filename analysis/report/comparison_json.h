@@ -14,9 +14,6 @@ namespace driftscope {
 [[nodiscard]] nlohmann::ordered_json ranking_to_json(const std::vector<RankedToken>& ranking);
 [[nodiscard]] nlohmann::ordered_json health_to_json(const RowHealth& health);
 [[nodiscard]] nlohmann::ordered_json flip_to_json(const RankFlip& flip);
-// {"uniform": u, "lower": l, "upper": h} or {"candidates": [[id, score, noise], …]}; null for an
-// empty one.
-[[nodiscard]] nlohmann::ordered_json draw_to_json(const std::optional<Draw>& draw);
 // Null for an empty one. Texts come from comparison.pieces, null where unknown.
 [[nodiscard]] nlohmann::ordered_json divergence_to_json(
     const Comparison& comparison, const std::optional<Divergence>& divergence);

@@ -9,6 +9,7 @@
 
 #include "analysis/capture/experiment_json.h"
 #include "analysis/capture/json_fields.h"
+#include "analysis/report/draw_json.h"
 #include "analysis/report/events.h"
 
 namespace driftscope {
@@ -101,32 +102,6 @@ std::optional<RowHealth> health_from_json(const Json& json) {
   fields.integer("unmatched", health.unmatched);
   if (!fields.problem().empty()) return std::nullopt;
   return health;
-}
-
-std::optional<std::vector<DrawCandidate>> candidates_from_json(const Json& json) {
-  if (!json.is_array() || json.size() > kDrawCandidates) return std::nullopt;
-  std::vector<DrawCandidate> candidates;
-  for (const Json& entry : json) {
-    if (!entry.is_array() || entry.size() != 3) return std::nullopt;
-    const auto id = JsonFields::to_token(entry[0]);
-    const auto score = json_text::to_number(entry[1]);
-    const auto noise = json_text::to_number(entry[2]);
-    if (!id || !score || !noise) return std::nullopt;
-    candidates.push_back({.id = *id, .score = *score, .noise = *noise});
-  }
-  return candidates;
-}
-
-// The outer optional says whether the value is of the right kind.
-std::optional<std::optional<Draw>> draw_from_json(const Json& json) {
-  Draw draw;
-  JsonFields fields(json, "draw");
-  fields.number("uniform", draw.uniform);
-  fields.number("lower", draw.lower);
-  fields.number("upper", draw.upper);
-  fields.take("candidates", draw.candidates, candidates_from_json);
-  if (!fields.problem().empty()) return std::nullopt;
-  return std::optional<Draw>(std::move(draw));
 }
 
 std::optional<std::vector<StepTapValues>> taps_from_json(const Json& json) {

@@ -6,6 +6,7 @@
 #include "analysis/capture/experiment_json.h"
 #include "analysis/capture/json_text.h"
 #include "analysis/report/comparison_json.h"
+#include "analysis/report/draw_json.h"
 #include "analysis/report/events.h"
 
 namespace driftscope {
