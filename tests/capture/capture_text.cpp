@@ -43,7 +43,8 @@ std::string lane_text(const CaptureReader& reader, const CaptureLaneInfo& info) 
   if (!notes) text += "notes error: " + notes.error().message + "\n";
   for (std::size_t step = 0; notes && step < notes->size(); ++step) {
     const StepNote& note = (*notes)[step];
-    if (note.rows_in_flight == 0 && !note.draw) continue;  // nothing known, as in older files
+    // A note that says nothing is the same as none: older files have none.
+    if (note.rows_in_flight == 0 && !note.draw) continue;
     text += fmt::format("note {} rows {}", step, note.rows_in_flight);
     if (note.draw) {
       text +=

@@ -91,10 +91,6 @@ Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
 
 Result<std::unique_ptr<Backend>> CudaResources::open(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
-  if (checkpoint->description().moe.experts > 0) {
-    return fail(ErrorKind::engine,
-                "backend cuda: it has no mixture of experts yet; use --set backend=host");
-  }
   const std::lock_guard lock(m_mutex);
   if (checkpoint->description().moe.experts > 0) {
     return fail(ErrorKind::engine,
