@@ -94,8 +94,8 @@ Result<std::unique_ptr<Backend>> CudaResources::open(
   const std::lock_guard lock(m_mutex);
   if (checkpoint->description().moe.experts > 0) {
     return fail(ErrorKind::engine,
-                "knob backend: cuda runs dense models only in this version, and this one is a "
-                "mixture of experts; give --set backend=host");
+                "knob backend: cuda: mixtures of experts run on the host only in this version; give "
+                "--set backend=host");
   }
   auto session = this->session(static_cast<int>(config.cuda_streams));
   if (!session) {
