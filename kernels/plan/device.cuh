@@ -39,7 +39,9 @@ struct LaunchShape {
 template <class... Parameters, class... Arguments>
 cudaError_t launch(void (*kernel)(Parameters...), const char*, const LaunchShape& shape,
                    cudaStream_t stream, Arguments... arguments) {
-  kernel<<<shape.grid, shape.block, shape.shared_bytes, stream> > >(arguments...);
+  // clang-format off
+  kernel<<<shape.grid, shape.block, shape.shared_bytes, stream>>>(arguments...);
+  // clang-format on
   return cudaGetLastError();
 }
 
