@@ -154,7 +154,7 @@ TEST(CudaBackend, AMixtureOfExpertsIsRefused) {
   CudaResources cuda(simt_module());
   const auto backend = cuda.open(std::make_shared<const Mixture>(), config_of("backend=cuda"));
   ASSERT_FALSE(backend);
-  EXPECT_THAT(backend.error().message, HasSubstr("mixture of experts"));
+  EXPECT_THAT(backend.error().message, HasSubstr("mixtures of experts"));
 }
 
 TEST(CudaVendor, AModuleWithoutCublasSaysSo) {
