@@ -16,7 +16,7 @@ if(DRIFTSCOPE_SANITIZE)
 endif()
 
 # driftscope_room(NAME [DEPENDS target…]): a static library from every .cpp of the current folder.
-# Files named *_avx2.cpp and *_avx512.cpp get the flags of their instruction set; everything
+# Files named *_avx2.cpp, *_avx512.cpp and *_avx512bf16.cpp get the flags of their instruction set; everything
 # else stays at the baseline, so one binary starts on any x86-64.
 function(driftscope_room name)
   cmake_parse_arguments(ROOM "" "" "DEPENDS;PRIVATE" ${ARGN})
@@ -46,6 +46,9 @@ function(driftscope_isa_flags sources)
     elseif(source MATCHES "_avx512\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
         "${level};-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mfma;-mf16c;-mprefer-vector-width=512")
+    elseif(source MATCHES "_avx512bf16\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        "${level};-mavx512f;-mavx512bw;-mavx512vl;-mavx512dq;-mavx512bf16;-mfma;-mf16c;-mprefer-vector-width=512")
     endif()
   endforeach()
 endfunction()

@@ -77,9 +77,9 @@ void add_matmul(std::vector<KnobSpec>& knobs) {
       {.base = {}, .host = {"invariant", "shape_dependent"}}));
   knobs.push_back(choice<DRIFTSCOPE_FIELD(matmul_kernel)>(
       {"matmul_kernel", g, "Matmul kernel",
-       "portable: the bits that every processor gives; bf16_dot: AVX512-BF16's dot product, fast "
-       "and not portable."},
-      {.effect = KnobEffect::changes_bits, .base = {}, .host = {"portable"}}));
+       "portable: the bits that every processor gives; bf16_dot: AVX512-BF16's dot product of bf16 "
+       "weights and activations rounded to bf16, fast and not portable."},
+      {.base = "weight_dtype=bf16 lm_head_dtype=bf16", .host = {"portable", "bf16_dot"}}));
   knobs.push_back(make<DRIFTSCOPE_FIELD(tf32)>(
       KnobKind::boolean, {"tf32", g, "TF32", "cuBLAS may round f32 inputs to TF32 (CUDA only)."},
       {.effect = KnobEffect::changes_bits, .base = {}, .host = {"false"}}));

@@ -33,13 +33,23 @@ void run_avx512(const MatmulArguments& arguments, Parallel& parallel) {
   run_matmul(arguments, narrow ? kAvx2Kernels : kAvx512Kernels, kAvx512Kernels, parallel);
 }
 
+using matmul_detail::kAvx512Bf16Kernels;
+
+void run_bf16_dot(const MatmulArguments& arguments, Parallel& parallel) {
+  assert(has_avx512_bf16() && bf16_dot_accepts(arguments.plan));
+  assert(arguments.weight.dtype == Dtype::bf16);
+  run_matmul(arguments, kAvx512Bf16Kernels, kAvx512Bf16Kernels, parallel);
+}
+
 // Where a row of the batch is computed, and beside whom, never matters; nor does the machine. That
 // holds for every weight format: quantised weights become the same f32 values everywhere, and the
-// integer sums of int8_dynamic are exact, so within a chunk not even their order matters.
+// integer sums of int8_dynamic are exact, so within a chunk not even their order matters. Only
+// bf16_dot's instruction rounds inside as its maker likes.
 constexpr std::array kVariants = {
     MatmulVariant{"scalar", Isa::scalar, Determinism::device_to_device, true, run_scalar},
     MatmulVariant{"avx2", Isa::avx2, Determinism::device_to_device, true, run_avx2},
     MatmulVariant{"avx512", Isa::avx512, Determinism::device_to_device, true, run_avx512},
+    MatmulVariant{"bf16_dot", Isa::avx512, Determinism::batch_invariant, false, run_bf16_dot},
 };
 #else
 constexpr std::array kVariants = {
@@ -56,6 +66,20 @@ void matmul(const MatmulArguments& arguments, Isa isa, Parallel& parallel) {
     if (variant.portable && variant.isa == isa) return variant.run(arguments, parallel);
   }
   run_scalar(arguments, parallel);
+}
+
+bool bf16_dot_accepts(const ReductionPlan& plan) {
+  return plan.lanes >= 16 && plan.lanes <= 64 && plan.accumulator != Accumulator::f64 &&
+         plan.accumulator != Accumulator::kahan;
+}
+
+void matmul_bf16_dot([[maybe_unused]] const MatmulArguments& arguments,
+                     [[maybe_unused]] Parallel& parallel) {
+#if defined(__x86_64__)
+  run_bf16_dot(arguments, parallel);
+#else
+  assert(false && "has_avx512_bf16() is false here");
+#endif
 }
 
 namespace {

@@ -58,7 +58,7 @@ inline constexpr std::int64_t kMostInt8Terms = 133144;  // 127 · 127 · K stays
 
 // One way to compute it. All portable variants give the same bits.
 struct MatmulVariant {
-  std::string_view name;  // "scalar", "avx2", "avx512"
+  std::string_view name;  // "scalar", "avx2", "avx512", "bf16_dot"
   Isa isa;
   Determinism determinism;  // what the variant promises
   bool portable;            // same bits as the scalar definition
@@ -69,6 +69,18 @@ struct MatmulVariant {
 // Runs the portable variant of `isa`, for any plan. y[i, j] depends on row i of x, row j of
 // the weight, the bias and the plan, and on nothing else.
 void matmul(const MatmulArguments& arguments, Isa isa, Parallel& parallel);
+
+// bf16_dot: the AVX512-BF16 dot product of pairs. Activations are rounded to bf16 first (to nearest
+// even); two neighbouring terms form a pair, pair p of a chunk (counted from its start, the last
+// one padded with +0) belongs to lane p mod lanes, and VDPBF16PS adds it there, pairs rising: the
+// odd term's product, then the even one's. It treats subnormal inputs and results as zero, and
+// rounds inside as each maker likes, so the bits are of one kind of processor: they do not depend
+// on rows in flight or threads (batch_invariant), and may differ elsewhere. Lanes and chunks are
+// then combined as the plan says. Needs has_avx512_bf16(), bf16 weights, K of at least 1, and a
+// plan that bf16_dot_accepts().
+void matmul_bf16_dot(const MatmulArguments& arguments, Parallel& parallel);
+// 16, 32 or 64 lanes; accumulator f32, bf16 or f16.
+[[nodiscard]] bool bf16_dot_accepts(const ReductionPlan& plan);
 
 // The same in f64 throughout (inputs widened, plain rising sum): the witness in tests. Quantised
 // weights count with their f32 values, int8_dynamic's inputs with code · scale.

@@ -18,6 +18,7 @@ namespace {
 struct Vec {
   using Type = __m256;
   static constexpr int width = 8;
+  static constexpr int terms = 1;
   static constexpr int registers = 16;
   static constexpr int tile_rows = 4;
   static constexpr int tile_outputs = 3;
@@ -47,6 +48,8 @@ struct Vec {
   static Type load_f16_part(const std::uint16_t* p, int count) {
     return _mm256_cvtph_ps(halves_part(p, count));
   }
+  static Type load_terms(const float* p) { return load(p); }
+  static Type load_terms_part(const float* p, int count) { return load_part(p, count); }
   static void store(float* p, Type v) { _mm256_storeu_ps(p, v); }
   static void store_part(float* p, Type v, int count) {
     const __m256i index = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
@@ -91,6 +94,7 @@ namespace driftscope::matmul_detail {
 
 const MatmulKernels kAvx2Kernels = {
     .vector_width = kWidth,
+    .place_terms = kPlaceTerms,
     .tile_rows = kTileRows,
     .tile_outputs = kTileOutputs,
     .direct = run_direct,

@@ -210,13 +210,20 @@ void direct_block(const Call& call, std::int64_t n0, std::int64_t count) {
 
 // A task is a contiguous range of outputs: large enough to outweigh its dispatch.
 constexpr std::int64_t kBytesPerTask = 256 * 1024;
+constexpr std::int64_t kTasksPerWorker = 4;
+constexpr std::int64_t kTileOutputs = 8;  // the most of any kernel for one row
 // Between two passes over the chunks of K, so many outputs' weights stay in the cache.
 constexpr std::int64_t kSplitOutputs = 24;
 
 void run_direct(const Call& call, Parallel& parallel) {
   const std::int64_t row_bytes = std::max<std::int64_t>(1, weight_row_bytes(call.arguments.weight));
-  const std::int64_t wanted = std::max<std::int64_t>(1, kBytesPerTask / row_bytes);
-  const std::int64_t per_task = std::min(call.n, round_up(wanted, kSplitOutputs));
+  std::int64_t wanted = std::max<std::int64_t>(1, kBytesPerTask / row_bytes);
+  std::int64_t unit = kSplitOutputs;
+  if (parallel.workers() > 1 && call.arguments.m == 1) {  // small matrices have work for all, too
+    wanted = std::min(wanted, ceil_divide(call.n, kTasksPerWorker * parallel.workers()));
+    unit = kTileOutputs;
+  }
+  const std::int64_t per_task = std::min(call.n, round_up(wanted, unit));
   const bool whole = call.arguments.plan.split_k == 1 && !call.arguments.weight.quantised.present();
   const std::int64_t step = whole ? per_task : kSplitOutputs;
   const auto task = [&](std::size_t index, int) {
@@ -235,7 +242,7 @@ void run_direct(const Call& call, Parallel& parallel) {
 // Two panels of one block stay in the first-level cache, a block of rows in the second.
 constexpr std::int64_t kBlockTerms = 1024;
 constexpr std::int64_t kMostTaskOutputs = 60;
-constexpr std::int64_t kLeastTaskOutputs = 30;
+constexpr std::int64_t kTailOutputs = 20;
 constexpr std::int64_t kBlockTiles = 12;
 constexpr std::int64_t kSlabRows = 640;
 constexpr std::int64_t kPartialFloats = std::int64_t{1} << 20U;
@@ -249,10 +256,17 @@ struct Slab {
   float* x;
 };
 
+// Floats of one row of a packed chunk.
+std::int64_t packed_floats(const Call& call) {
+  const std::int64_t terms = call.kernels.place_terms;
+  return round_up(call.chunk, call.arguments.plan.lanes * terms) / terms;
+}
+
 PanelLayout layout_of(const Call& call, std::int64_t chunk) {
   const int lanes = call.arguments.plan.lanes;
   const int width = call.kernels.vector_width;
-  const std::int64_t steps = ceil_divide(length_of(call, chunk), lanes);
+  const std::int64_t steps =
+      ceil_divide(length_of(call, chunk), std::int64_t{lanes} * call.kernels.place_terms);
   const std::int64_t blocks = ceil_divide(steps * width, kBlockTerms);
   PanelLayout layout{
       .lanes = lanes, .steps = steps, .sweeps = 1, .block_steps = ceil_divide(steps, blocks)};
@@ -333,7 +347,7 @@ void gemm_block(const Call& call, const Slab& slab, std::int64_t n0, std::int64_
   static thread_local Scratch sums_scratch;
   const std::int64_t lanes = call.arguments.plan.lanes;
   const std::int64_t columns = round_up(count, call.kernels.tile_outputs);
-  float* packed = packed_scratch.floats(columns * round_up(call.chunk, lanes));
+  float* packed = packed_scratch.floats(columns * packed_floats(call));
   float* accumulators =
       accumulator_scratch.floats(kBlockTiles * call.kernels.tile_rows * columns * lanes);
   const bool plain = single_plain_chunk(call);
@@ -350,19 +364,25 @@ void gemm_block(const Call& call, const Slab& slab, std::int64_t n0, std::int64_
   finish(call, slab.m0, slab.rows, n0, count);
 }
 
-// Outputs of a task: so many that all workers are busy until the end, few panels are cut short, and
-// else as many as possible.
-std::int64_t task_outputs(const Call& call, std::int64_t workers) {
-  const std::int64_t tile = call.kernels.tile_outputs;
-  std::int64_t best = 0;
-  std::int64_t least = 0;
-  for (std::int64_t outputs = kMostTaskOutputs; outputs >= kLeastTaskOutputs; outputs -= tile) {
-    const std::int64_t longest = ceil_divide(ceil_divide(call.n, outputs), workers) * outputs;
-    if (best != 0 && 32 * longest > 31 * least) continue;  // gains less than it costs
-    best = outputs;
-    least = longest;
+// How a matmul's outputs are cut into tasks: large ones, which serve each packed weight best, and
+// for several workers a tail of small ones, so that none waits long for the slowest.
+struct TaskCut {
+  std::int64_t large = 0;  // tasks of kMostTaskOutputs
+  std::int64_t small = 0;  // tasks of `small_outputs` after them
+  std::int64_t small_outputs = 1;
+  [[nodiscard]] std::int64_t first_of(std::int64_t task) const {
+    return std::min(task, large) * kMostTaskOutputs +
+           std::max<std::int64_t>(0, task - large) * small_outputs;
   }
-  return best;
+};
+
+TaskCut cut_outputs(const Call& call, std::int64_t workers) {
+  TaskCut cut;
+  if (workers == 1) return {.large = ceil_divide(call.n, kMostTaskOutputs)};
+  cut.large = std::max<std::int64_t>(0, call.n / kMostTaskOutputs - workers);
+  cut.small_outputs = round_up(kTailOutputs, call.kernels.tile_outputs);
+  cut.small = ceil_divide(call.n - cut.large * kMostTaskOutputs, cut.small_outputs);
+  return cut;
 }
 
 void run_gemm(const Call& call, Parallel& parallel) {
@@ -370,7 +390,7 @@ void run_gemm(const Call& call, Parallel& parallel) {
   const std::int64_t tile = call.kernels.tile_rows;
   const std::int64_t most_rows = std::clamp<std::int64_t>(
       kPartialFloats / (call.arguments.plan.split_k * kMostTaskOutputs), tile, kSlabRows);
-  const std::int64_t outputs = task_outputs(call, parallel.workers());
+  const TaskCut cut = cut_outputs(call, parallel.workers());
   const std::int64_t slabs = ceil_divide(call.arguments.m, most_rows);
   const std::int64_t slab_rows = ceil_divide(call.arguments.m, slabs);
   for (std::int64_t m0 = 0; m0 < call.arguments.m; m0 += slab_rows) {
@@ -380,16 +400,16 @@ void run_gemm(const Call& call, Parallel& parallel) {
               .chunk_floats = 0,
               .x = nullptr};
     slab.panels = ceil_divide(slab.rows, tile);
-    slab.chunk_floats = slab.panels * tile * round_up(call.chunk, call.arguments.plan.lanes);
+    slab.chunk_floats = slab.panels * tile * packed_floats(call);
     slab.x = x_scratch.floats(call.chunks * slab.chunk_floats);
     parallel.run(static_cast<std::size_t>(slab.panels), [&](std::size_t panel, int) {
       pack_rows(call, slab, static_cast<std::int64_t>(panel));
     });
-    parallel.run(static_cast<std::size_t>(ceil_divide(call.n, outputs)),
-                 [&](std::size_t index, int) {
-                   const std::int64_t n0 = static_cast<std::int64_t>(index) * outputs;
-                   gemm_block(call, slab, n0, std::min(outputs, call.n - n0));
-                 });
+    parallel.run(static_cast<std::size_t>(cut.large + cut.small), [&](std::size_t index, int) {
+      const auto task = static_cast<std::int64_t>(index);
+      const std::int64_t n0 = cut.first_of(task);
+      gemm_block(call, slab, n0, std::min(cut.first_of(task + 1), call.n) - n0);
+    });
   }
 }
 

@@ -45,7 +45,7 @@ template <Dtype D>
 DRIFTSCOPE_INLINE void pack_step(const PackJob& job, std::int64_t index, std::int64_t left,
                                  float* target) {
   std::int64_t r = 0;
-  if (left >= kWidth) {
+  if (left >= kVectorTerms) {
     for (; r < job.rows; ++r) {
       Vec::store(target + r * kWidth, load_weights<D>(job.source, r * job.stride + index));
     }
@@ -65,7 +65,7 @@ void pack_dtype(const PackJob& job) {
     float* target = job.target + block_offset(layout, block, job.panels, job.panel, job.panel_rows);
     for (std::int64_t q = block.q0; q < block.q0 + block.count; ++q) {
       for (std::int64_t t = block.t0; t < block.t0 + block.steps; ++t) {
-        const std::int64_t index = t * layout.lanes + q * kWidth;
+        const std::int64_t index = (t * layout.lanes + q * kWidth) * kPlaceTerms;
         pack_step<D>(job, index, job.length - index, target);
         target += job.panel_rows * kWidth;
       }
@@ -78,7 +78,8 @@ void run_pack(const PackJob& job) {
     case Dtype::f32:
       return pack_dtype<Dtype::f32>(job);
     case Dtype::f16:
-      return pack_dtype<Dtype::f16>(job);
+      if constexpr (kPlaceTerms == 1) pack_dtype<Dtype::f16>(job);
+      return;
     case Dtype::bf16:
     case Dtype::f64:  // never a weight type
       return pack_dtype<Dtype::bf16>(job);

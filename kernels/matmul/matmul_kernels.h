@@ -71,10 +71,10 @@ struct Int8Job {
 // Q = lanes / W. A sweep is one of the Q. What runs over all tiles before the next begins, so that
 // two panels' part of it stays in the first-level cache, is a block: several whole sweeps, or some
 // steps of one. The set is [blocks][panels][sweeps][steps of the block][R][W], zero beyond the rows
-// and the length, and is read from end to end.
+// and the length, and is read from end to end. A place holds one f32, or a pair of bf16.
 struct PanelLayout {
   int lanes = 0;
-  std::int64_t steps = 0;        // ceil(length / lanes)
+  std::int64_t steps = 0;        // ceil(length / (lanes · place_terms))
   int sweeps = 0;                // of a block: a power of two, at most Q
   std::int64_t block_steps = 0;  // at most; equals `steps` where sweeps > 1
 };
@@ -123,6 +123,7 @@ struct GenericJob {
 
 struct MatmulKernels {
   int vector_width;  // 0: no fast kernels, only `generic`
+  int place_terms;   // terms of K in each of a vector's places: 1, or 2 (pairs of bf16)
   int tile_rows;
   int tile_outputs;
   void (*direct)(const DirectJob&);
@@ -142,6 +143,7 @@ extern const MatmulKernels kAvx2Kernels;
 extern const MatmulKernels kAvx512Kernels;
 // In place of kAvx512Kernels.int8_tile where the CPU has AVX512-VNNI: the same integers.
 void run_int8_tile_vnni(const Int8Job& job);
+extern const MatmulKernels kAvx512Bf16Kernels;  // pairs; `generic` is null
 #endif
 
 }  // namespace driftscope::matmul_detail

@@ -27,6 +27,7 @@ void run_int8_tile(const Int8Job& job) {
 
 const MatmulKernels kScalarKernels = {
     .vector_width = 0,
+    .place_terms = 1,
     .tile_rows = 0,
     .tile_outputs = 0,
     .direct = nullptr,

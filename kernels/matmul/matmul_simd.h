@@ -17,13 +17,17 @@ namespace {
 
 using V = Vec::Type;
 constexpr int kWidth = Vec::width;
+// Terms of K in one of a vector's W places: 1, or 2 where a place holds a pair of bf16.
+constexpr int kPlaceTerms = Vec::terms;
+constexpr int kVectorTerms = kWidth * kPlaceTerms;
 
 DRIFTSCOPE_INLINE std::int64_t smaller(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
+// A vector of terms from element `index` on. Pairs: f32 is rounded to bf16 here, bf16 taken as is.
 template <Dtype D>
 DRIFTSCOPE_INLINE V load_weights(const void* data, std::int64_t index) {
   if constexpr (D == Dtype::f32) {
-    return Vec::load(static_cast<const float*>(data) + index);
+    return Vec::load_terms(static_cast<const float*>(data) + index);
   } else if constexpr (D == Dtype::f16) {
     return Vec::load_f16(static_cast<const std::uint16_t*>(data) + index);
   } else {
@@ -31,14 +35,14 @@ DRIFTSCOPE_INLINE V load_weights(const void* data, std::int64_t index) {
   }
 }
 
-// The first `count` elements (may be <= 0 or >= W), the others +0.
+// The first `count` elements (may be <= 0 or beyond the vector), the others +0.
 template <Dtype D>
 DRIFTSCOPE_INLINE V load_weights_part(const void* data, std::int64_t index, std::int64_t count) {
   if (count <= 0) return Vec::zero();
-  if (count >= kWidth) return load_weights<D>(data, index);
+  if (count >= kVectorTerms) return load_weights<D>(data, index);
   const int part = static_cast<int>(count);
   if constexpr (D == Dtype::f32) {
-    return Vec::load_part(static_cast<const float*>(data) + index, part);
+    return Vec::load_terms_part(static_cast<const float*>(data) + index, part);
   } else if constexpr (D == Dtype::f16) {
     return Vec::load_f16_part(static_cast<const std::uint16_t*>(data) + index, part);
   } else {
@@ -103,9 +107,52 @@ void run_finish(float* y, const float* bias, std::int64_t count) {
 
 // ---- few rows: the weights are read once, from memory, and widened in registers ----
 
+// Where a row fetches ahead, in bytes from its place `at`: a little further along it and at its end
+// the begin of its like in the next tile; or for short rows the same place of the next tile. (Long
+// rows of a next tile would be gone from the cache again, and eight rows of 4 KiB with the eight
+// after them would all want one set of it.)
+struct FetchAhead {
+  std::int64_t distance;
+  std::int64_t row_end;
+  std::int64_t jump;  // from a row's end to the next tile
+  [[nodiscard, gnu::always_inline]] std::int64_t from(std::int64_t at) const {
+    const std::int64_t ahead = at + distance;
+    return ahead < row_end ? ahead : ahead + jump;
+  }
+};
+
+DRIFTSCOPE_INLINE FetchAhead fetch_ahead(std::int64_t row_bytes, std::int64_t length_bytes,
+                                         std::int64_t rows) {
+  if (row_bytes < 4096) return {rows * row_bytes, length_bytes, 0};
+  return {1024, length_bytes, rows * row_bytes - length_bytes};
+}
+
+// Two lines of a row at a time: memory gives more so than line by line from row to row.
+constexpr std::int64_t kFetchBytes = 128;
+
+// One step of MR rows of x and NR of w, from term k on.
+template <Dtype D, int Q, int MR, int NR>
+DRIFTSCOPE_INLINE void direct_step(const float* const* x, const char* const* w, std::int64_t k,
+                                   V (&sums)[Q][MR * NR]) {
+#pragma GCC unroll 8
+  for (int q = 0; q < Q; ++q) {
+    V weights[NR];
+#pragma GCC unroll 8
+    for (int j = 0; j < NR; ++j) weights[j] = load_weights<D>(w[j], k + q * kVectorTerms);
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; ++i) {
+      const V row = pinned(load_weights<Dtype::f32>(x[i], k + q * kVectorTerms));
+#pragma GCC unroll 8
+      for (int j = 0; j < NR; ++j) {
+        sums[q][i * NR + j] = Vec::fma(row, weights[j], sums[q][i * NR + j]);
+      }
+    }
+  }
+}
+
 template <Dtype D, int Q, int MR, int NR>
 [[gnu::noinline]] void direct_tile(const DirectJob& job, std::int64_t i0, std::int64_t j0) {
-  constexpr std::int64_t kLanes = std::int64_t{Q} * kWidth;
+  constexpr std::int64_t kStep = std::int64_t{Q} * kVectorTerms;
   constexpr std::int64_t kElement = D == Dtype::f32 ? 4 : 2;
   const float* x[MR];
   const char* w[NR];
@@ -119,35 +166,31 @@ template <Dtype D, int Q, int MR, int NR>
 #pragma GCC unroll 32
     for (int t = 0; t < MR * NR; ++t) sums[q][t] = Vec::zero();
   }
-  const std::int64_t ahead = NR * job.w_stride * kElement;  // the next tile's rows
+  const FetchAhead fetch = fetch_ahead(job.w_stride * kElement, job.length * kElement, NR);
+  constexpr std::int64_t kStepBytes = kStep * kElement;
+  constexpr std::int64_t kSteps = kStepBytes < kFetchBytes ? kFetchBytes / kStepBytes : 1;
   std::int64_t k = 0;
-  for (; k + kLanes <= job.length; k += kLanes) {
+  for (; k + kSteps * kStep <= job.length; k += kSteps * kStep) {
+    const std::int64_t ahead = fetch.from(k * kElement);
 #pragma GCC unroll 8
     for (int j = 0; j < NR; ++j) {
-#pragma GCC unroll 2
-      for (std::int64_t line = 0; line < kLanes * kElement; line += 64) {
-        __builtin_prefetch(w[j] + k * kElement + ahead + line);
+#pragma GCC unroll 8
+      for (std::int64_t line = 0; line < kSteps * kStepBytes; line += 64) {
+        __builtin_prefetch(w[j] + ahead + line);
       }
     }
-#pragma GCC unroll 8
-    for (int q = 0; q < Q; ++q) {
-      V weights[NR];
-#pragma GCC unroll 8
-      for (int j = 0; j < NR; ++j) weights[j] = load_weights<D>(w[j], k + q * kWidth);
-#pragma GCC unroll 8
-      for (int i = 0; i < MR; ++i) {
-        const V row = pinned(Vec::load(x[i] + k + q * kWidth));
-#pragma GCC unroll 8
-        for (int j = 0; j < NR; ++j) {
-          sums[q][i * NR + j] = Vec::fma(row, weights[j], sums[q][i * NR + j]);
-        }
-      }
+#pragma GCC unroll 4
+    for (std::int64_t s = 0; s < kSteps; ++s) {
+      direct_step<D, Q, MR, NR>(x, w, k + s * kStep, sums);
     }
+  }
+  if constexpr (kSteps > 1) {
+    for (; k + kStep <= job.length; k += kStep) direct_step<D, Q, MR, NR>(x, w, k, sums);
   }
   if (k < job.length) {  // the last step: some terms, then padding
 #pragma GCC unroll 8
     for (int q = 0; q < Q; ++q) {
-      const std::int64_t index = k + q * kWidth;
+      const std::int64_t index = k + q * kVectorTerms;
       const std::int64_t count = job.length - index;
 #pragma GCC unroll 8
       for (int j = 0; j < NR; ++j) {
@@ -229,14 +272,18 @@ void direct_dtype(const DirectJob& job) {
 }
 
 void run_direct(const DirectJob& job) {
-  switch (job.dtype) {
-    case Dtype::f32:
-      return direct_dtype<Dtype::f32>(job);
-    case Dtype::f16:
-      return direct_dtype<Dtype::f16>(job);
-    case Dtype::bf16:
-    case Dtype::f64:  // never a weight type
-      return direct_dtype<Dtype::bf16>(job);
+  if constexpr (kPlaceTerms == 2) {
+    return direct_dtype<Dtype::bf16>(job);
+  } else {
+    switch (job.dtype) {
+      case Dtype::f32:
+        return direct_dtype<Dtype::f32>(job);
+      case Dtype::f16:
+        return direct_dtype<Dtype::f16>(job);
+      case Dtype::bf16:
+      case Dtype::f64:  // never a weight type
+        return direct_dtype<Dtype::bf16>(job);
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How near the matmul kernels come to the machine: few rows against the memory read rate, many rows
-// against the f32 multiply-add peak. Limit and kernel alternate, so a busy neighbour slows both.
-// Usage: matmul_bench [--rounds N] [--isa NAME] [--csv FILE] [--quick] [--only NAME]
+// against the f32 multiply-add peak (bf16_dot: that of its instruction). Limit and kernel
+// alternate, so a busy neighbour slows both. Usage: matmul_bench [--rounds N] [--isa NAME] [--csv
+// FILE] [--quick] [--only NAME]
 //                     [--cpu-clock]
 #include <fmt/format.h>
 
@@ -37,6 +38,7 @@ struct Case {
   Dtype dtype;
   ReductionPlan plan;
   bool slow = false;  // left out by --quick
+  bool dot = false;   // bf16_dot, against that instruction's peak
 };
 
 const ReductionPlan kPortable{.lanes = 32};
@@ -61,6 +63,7 @@ const std::vector<Case> kCases = {
      {.lanes = 32, .lane_combine = LaneCombine::sequential},
      true},
     {"decode 1B up", 1, 8192, 2048, Dtype::bf16, kPortable, true},
+    {"decode 1B down", 1, 2048, 8192, Dtype::bf16, kPortable, true},
     {"batch up", 2, 4864, 896, Dtype::bf16, kPortable},
     {"batch up", 4, 4864, 896, Dtype::bf16, kPortable},
     {"batch up", 8, 4864, 896, Dtype::bf16, kPortable},
@@ -90,6 +93,12 @@ const std::vector<Case> kCases = {
      {.lanes = 32, .lane_combine = LaneCombine::sequential},
      true},
     {"prefill 1B up", 512, 8192, 2048, Dtype::bf16, kPortable, true},
+    {"prefill 1B down", 512, 2048, 8192, Dtype::bf16, kPortable, true},
+    {"decode up dot", 1, 4864, 896, Dtype::bf16, kPortable, true, true},
+    {"decode down dot", 1, 896, 4864, Dtype::bf16, kPortable, true, true},
+    {"prefill up dot", 512, 4864, 896, Dtype::bf16, kPortable, false, true},
+    {"prefill down dot", 512, 896, 4864, Dtype::bf16, kPortable, true, true},
+    {"prefill 1B up dot", 512, 8192, 2048, Dtype::bf16, kPortable, true, true},
     {"batch up f64", 16, 4864, 896, Dtype::bf16, {.lanes = 32, .accumulator = Accumulator::f64}},
     {"decode up kahan",
      1,
@@ -144,7 +153,11 @@ double run_pass(const Case& test, const Options& options, const HugeBuffer& weig
     arguments.weight = {weights.data() + done * bytes, test.dtype, test.n, test.k};
     arguments.y = y.data();
     arguments.plan = test.plan;
-    matmul(arguments, options.isa, parallel);
+    if (test.dot) {
+      matmul_bf16_dot(arguments, parallel);
+    } else {
+      matmul(arguments, options.isa, parallel);
+    }
     ++done;
   }
   return (now_seconds() - start) / static_cast<double>(done);
@@ -167,7 +180,7 @@ Measured measure(const Case& test, const Options& options, HugeBuffer& weights,
   run_pass(test, options, weights, x, y, parallel);  // warm-up
   for (int round = 0; round < options.rounds; ++round) {
     memory.push_back(memory_read_rate(weights, parallel));
-    compute.push_back(fma_rate(parallel));
+    compute.push_back(test.dot ? bf16_dot_rate(parallel) : fma_rate(parallel));
     seconds.push_back(run_pass(test, options, weights, x, y, parallel));
     memory_share.push_back(bytes / seconds.back() / memory.back());
     compute_share.push_back(operations / seconds.back() / compute.back());
@@ -198,6 +211,7 @@ int run(const Options& options) {
   HugeBuffer weights(std::size_t{288} << 20U);
   for (const Case& test : kCases) {
     if (options.quick && test.slow) continue;
+    if (test.dot && !has_avx512_bf16()) continue;
     if (std::string_view(test.name).find(options.only) == std::string_view::npos) continue;
     for (const int threads : {1, 2}) {
       if (options.cpu_clock && threads > 1) continue;

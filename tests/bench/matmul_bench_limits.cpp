@@ -55,6 +55,37 @@ __attribute__((target("avx512f"))) std::int64_t fma_avx512() {
   return kSteps * 16 * 16 * 2;
 }
 
+__attribute__((target("avx512f,avx512bf16"))) std::int64_t dot_avx512() {
+  std::int64_t left = kSteps;
+  asm volatile(
+      "vpxorq %%zmm30, %%zmm30, %%zmm30\n"
+      "vpxorq %%zmm31, %%zmm31, %%zmm31\n"
+      "1:\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm0\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm1\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm2\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm3\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm4\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm5\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm6\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm7\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm8\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm9\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm10\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm11\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm12\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm13\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm14\n"
+      "vdpbf16ps %%zmm31, %%zmm30, %%zmm15\n"
+      "dec %0\n"
+      "jnz 1b\n"
+      : "+r"(left)
+      :
+      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "xmm30", "xmm31");
+  return kSteps * 16 * 32 * 2;
+}
+
 __attribute__((target("avx2,fma"))) std::int64_t fma_avx2() {
   std::int64_t left = kSteps;
   asm volatile(
@@ -168,12 +199,27 @@ double memory_read_rate(const HugeBuffer& buffer, Parallel& parallel) {
   return static_cast<double>(pieces * kPiece) / (now_seconds() - start);
 }
 
-double fma_rate(Parallel& parallel) {
+namespace {
+
+// Operations of all workers per second.
+double operation_rate(std::int64_t (*run)(), Parallel& parallel) {
   std::atomic<std::int64_t> operations{0};
   const double start = now_seconds();
   parallel.run(static_cast<std::size_t>(parallel.workers()),
-               [&](std::size_t, int) { operations += fma_widest(); });
+               [&](std::size_t, int) { operations += run(); });
   return static_cast<double>(operations) / (now_seconds() - start);
+}
+
+}  // namespace
+
+double fma_rate(Parallel& parallel) { return operation_rate(fma_widest, parallel); }
+
+double bf16_dot_rate(Parallel& parallel) {
+#if defined(__x86_64__)
+  if (has_avx512_bf16()) return operation_rate(dot_avx512, parallel);
+#endif
+  static_cast<void>(parallel);
+  return 0.0;
 }
 
 }  // namespace driftscope::bench

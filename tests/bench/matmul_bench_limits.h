@@ -36,5 +36,7 @@ void use_cpu_clock();
 // f32 multiply-adds in registers, the widest vectors this CPU has; operations per second (a
 // multiply-add counts two), for all workers together.
 [[nodiscard]] double fma_rate(Parallel& parallel);
+// The same of AVX512-BF16 dot products; 0 where the CPU has none.
+[[nodiscard]] double bf16_dot_rate(Parallel& parallel);
 
 }  // namespace driftscope::bench

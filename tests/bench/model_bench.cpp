@@ -1,23 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decode and prefill of a whole model, as shares of what the machine can do.
 //
-//   model_bench make FOLDER [0.5B|15M]   writes a synthetic checkpoint
+//   model_bench make FOLDER [0.5B|1B|15M]   writes a synthetic checkpoint
 //   model_bench run FOLDER [--threads 1,2] [--prefill 512] [--decode 32] [--rounds 3]
 //                          [--storage copied|mapped] [--quantisation none,int8_w8a16,…]
 //                          [--set KNOB=VALUE]… [--csv FILE]
+//   model_bench cost FOLDER [the same]   what matmul_policy=invariant costs, at one row and at many
 //
 // One row per quantisation and number of threads. --set weight_dtype and lm_head_dtype choose what
 // is not quantised. Decode is held against the memory read rate (every weight is read once a
-// token), prefill against the f32 multiply-add rate; both are measured between the rounds. Medians
-// of the rounds.
+// token), prefill against the f32 multiply-add rate and, where the CPU has it, that of the bf16 dot
+// product; all are measured between the rounds. Medians of the rounds.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/backend/host/host_weights.h"
@@ -48,6 +51,10 @@ struct Measured {
   double decode_tokens_per_s = 0.0;
   double read_bytes_per_s = 0.0;
   double flops_per_s = 0.0;
+  double dots_per_s = 0.0;     // 0: the CPU has none
+  double share_of_read = 0.0;  // medians of the rounds' ratios
+  double share_of_flops = 0.0;
+  double share_of_dots = 0.0;
 };
 
 double median(std::vector<double> values) {
@@ -124,31 +131,61 @@ Value value_or_exit(Result<Value> result) {
   std::exit(exit_code(result.error().kind));
 }
 
+// One configuration of one model, ready to run.
+struct Side {
+  std::shared_ptr<Backend> backend;
+  std::unique_ptr<BatchEngine> engine;
+};
+
+Side open_side(const std::shared_ptr<const ModelCheckpoint>& checkpoint, const Options& options,
+               const RunConfig& config, BackendFactory& factory) {
+  Side side;
+  side.backend = value_or_exit(factory.open(checkpoint, config));
+  side.engine = value_or_exit(BatchEngine::create(side.backend, config, {}, TapLevel::logits,
+                                                  options.prefill + options.decode));
+  return side;
+}
+
+// Seconds of a prefill, and of a decode step after it.
+struct Times {
+  double prefill;
+  double step;
+};
+
+Times time_side(const Side& side, const Options& options, const std::vector<TokenId>& prompt) {
+  const double before = now_seconds();
+  value_or_exit(side.engine->prefill(prompt, {}));
+  const double middle = now_seconds();
+  for (std::int64_t i = 0; i < options.decode; ++i) {
+    value_or_exit(side.engine->decode(prompt[static_cast<std::size_t>(i % options.prefill)], {}));
+  }
+  return {middle - before, (now_seconds() - middle) / static_cast<double>(options.decode)};
+}
+
 Measured measure(const std::shared_ptr<const ModelCheckpoint>& checkpoint, const Options& options,
                  const RunConfig& config, BackendFactory& factory, const HugeBuffer& memory) {
   const auto threads = static_cast<int>(config.threads);
-  const std::shared_ptr<Backend> backend = value_or_exit(factory.open(checkpoint, config));
-  const auto engine = value_or_exit(
-      BatchEngine::create(backend, config, {}, TapLevel::logits, options.prefill + options.decode));
+  const Side side = open_side(checkpoint, options, config, factory);
   const auto prompt = prompt_of(options.prefill, checkpoint->description().vocabulary);
+  const double bytes = bytes_per_token(*checkpoint, config);
+  const double operations = operations_per_prefill(*checkpoint, options.prefill);
   ThreadPool pool(threads);
-  std::vector<double> prefill, decode, read, flops;
+  std::vector<double> prefill, decode, read, flops, dots, of_read, of_flops, of_dots;
   for (int round = -1; round < options.rounds; ++round) {  // the first only warms up
-    const double before = now_seconds();
-    value_or_exit(engine->prefill(prompt, {}));
-    const double middle = now_seconds();
-    for (std::int64_t i = 0; i < options.decode; ++i) {
-      value_or_exit(engine->decode(prompt[static_cast<std::size_t>(i % options.prefill)], {}));
-    }
-    const double after = now_seconds();
+    const Times times = time_side(side, options, prompt);
     if (round < 0) continue;
-    prefill.push_back(static_cast<double>(options.prefill) / (middle - before));
-    decode.push_back(static_cast<double>(options.decode) / (after - middle));
+    prefill.push_back(static_cast<double>(options.prefill) / times.prefill);
+    decode.push_back(1.0 / times.step);
     read.push_back(memory_read_rate(memory, pool));
     flops.push_back(fma_rate(pool));
+    dots.push_back(bf16_dot_rate(pool));
+    of_read.push_back(bytes / times.step / read.back());
+    of_flops.push_back(operations / times.prefill / flops.back());
+    of_dots.push_back(dots.back() > 0 ? operations / times.prefill / dots.back() : 0.0);
   }
-  if (threads == options.threads.front()) fmt::print("{}\n", backend->storage_note());
-  return {median(prefill), median(decode), median(read), median(flops)};
+  if (threads == options.threads.front()) fmt::print("{}\n", side.backend->storage_note());
+  return {median(prefill), median(decode),  median(read),     median(flops),
+          median(dots),    median(of_read), median(of_flops), median(of_dots)};
 }
 
 std::vector<RunConfig> configurations(const Options& options) {
@@ -178,37 +215,74 @@ void run(const Options& options) {
   const HugeBuffer memory(std::size_t{512} << 20U);
   std::ofstream csv;
   if (!options.csv.empty()) csv.open(options.csv);
-  if (csv)
-    csv << "quantisation,threads,prefill_tokens_per_s,share_of_fma,decode_tokens_per_s,share_of_"
-           "read\n";
+  if (csv) {
+    csv << "quantisation,threads,prefill_tokens_per_s,share_of_fma,share_of_bf16_dot,"
+           "decode_tokens_per_s,share_of_read\n";
+  }
   const double operations = operations_per_prefill(*checkpoint, options.prefill);
-  fmt::print("{:>15} {:>7} {:>12} {:>10} {:>8} {:>12} {:>8} {:>10} {:>8}\n", "quantisation",
-             "threads", "prefill t/s", "GFLOP/s", "of peak", "decode t/s", "GB/s", "read GB/s",
-             "of read");
+  fmt::print("{:>15} {:>7} {:>11} {:>8} {:>8} {:>8} {:>8} {:>8} {:>10} {:>6} {:>6} {:>8}\n",
+             "quantisation", "threads", "prefill t/s", "GFLOP/s", "fma", "of fma", "bf16 dot",
+             "of dot", "decode t/s", "GB/s", "read", "of read");
   for (const RunConfig& config : configurations(options)) {
-    const std::int64_t threads = config.threads;
     const std::string quantisation = get_knob(config, *find_knob("quantisation"));
     const double bytes = bytes_per_token(*checkpoint, config);
     const Measured m = measure(checkpoint, options, config, factory, memory);
-    const double flops = operations * m.prefill_tokens_per_s / static_cast<double>(options.prefill);
-    const double rate = bytes * m.decode_tokens_per_s;
+    const double rate = operations * m.prefill_tokens_per_s / static_cast<double>(options.prefill);
     fmt::print(
-        "{:>15} {:>7} {:>12.1f} {:>10.1f} {:>7.1f}% {:>12.2f} {:>8.1f} {:>10.1f} "
-        "{:>7.1f}%\n",
-        quantisation, threads, m.prefill_tokens_per_s, flops * 1e-9, 100 * flops / m.flops_per_s,
-        m.decode_tokens_per_s, rate * 1e-9, m.read_bytes_per_s * 1e-9,
-        100 * rate / m.read_bytes_per_s);
+        "{:>15} {:>7} {:>11.1f} {:>8.1f} {:>8.1f} {:>7.1f}% {:>8.1f} {:>7.1f}% {:>10.2f} {:>6.1f} "
+        "{:>6.1f} {:>7.1f}%\n",
+        quantisation, config.threads, m.prefill_tokens_per_s, rate * 1e-9, m.flops_per_s * 1e-9,
+        100 * m.share_of_flops, m.dots_per_s * 1e-9, 100 * m.share_of_dots, m.decode_tokens_per_s,
+        bytes * m.decode_tokens_per_s * 1e-9, m.read_bytes_per_s * 1e-9, 100 * m.share_of_read);
+    std::fflush(stdout);
     if (csv) {
-      csv << fmt::format("{},{},{},{},{},{}\n", quantisation, threads, m.prefill_tokens_per_s,
-                         flops / m.flops_per_s, m.decode_tokens_per_s, rate / m.read_bytes_per_s);
+      csv << fmt::format("{},{},{},{},{},{},{}\n", quantisation, config.threads,
+                         m.prefill_tokens_per_s, m.share_of_flops, m.share_of_dots,
+                         m.decode_tokens_per_s, m.share_of_read);
     }
+  }
+}
+
+// Invariant against shape_dependent, in turns, so that a busy neighbour slows both.
+void cost(const Options& options) {
+  const auto checkpoint = value_or_exit(ModelCheckpoint::open(options.folder));
+  BackendFactory factory;
+  factory.host().set_storage(options.storage);
+  const auto prompt = prompt_of(options.prefill, checkpoint->description().vocabulary);
+  fmt::print("{:>15} {:>7} {:>5} {:>13} {:>19} {:>8}\n", "quantisation", "threads", "rows",
+             "invariant ms", "shape_dependent ms", "cost");
+  for (RunConfig config : configurations(options)) {
+    config.matmul_policy = PlanPolicy::invariant;
+    const Side a = open_side(checkpoint, options, config, factory);
+    config.matmul_policy = PlanPolicy::shape_dependent;
+    const Side b = open_side(checkpoint, options, config, factory);
+    std::vector<double> a_prefill, b_prefill, a_step, b_step, prefill_ratio, step_ratio;
+    for (int round = -1; round < options.rounds; ++round) {
+      const Times x = time_side(a, options, prompt);
+      const Times y = time_side(b, options, prompt);
+      if (round < 0) continue;
+      a_prefill.push_back(x.prefill);
+      b_prefill.push_back(y.prefill);
+      a_step.push_back(x.step);
+      b_step.push_back(y.step);
+      prefill_ratio.push_back(x.prefill / y.prefill);
+      step_ratio.push_back(x.step / y.step);
+    }
+    const auto row = [&](std::int64_t rows, const auto& own, const auto& other, const auto& ratio) {
+      fmt::print("{:>15} {:>7} {:>5} {:>13.2f} {:>19.2f} {:>+7.1f}%\n",
+                 get_knob(config, *find_knob("quantisation")), config.threads, rows,
+                 1e3 * median(own), 1e3 * median(other), 100 * (median(ratio) - 1));
+      std::fflush(stdout);
+    };
+    row(1, a_step, b_step, step_ratio);
+    row(options.prefill, a_prefill, b_prefill, prefill_ratio);
   }
 }
 
 [[noreturn]] void usage() {
   fmt::print(stderr,
-             "model_bench make FOLDER [0.5B|15M]\n"
-             "model_bench run FOLDER [--threads 1,2] [--prefill N] [--decode N] [--rounds N]\n"
+             "model_bench make FOLDER [0.5B|1B|15M]\n"
+             "model_bench run|cost FOLDER [--threads 1,2] [--prefill N] [--decode N] [--rounds N]\n"
              "            [--storage copied|mapped] [--quantisation NAME,NAME] "
              "[--set KNOB=VALUE]...\n"
              "            [--csv FILE] [--cpu-clock]\n");
@@ -284,13 +358,21 @@ int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.size() < 2) usage();
   if (arguments[0] == "make") {
-    const bool small = arguments.size() > 2 && arguments[2] == "15M";
-    const auto done = write_synthetic_checkpoint(arguments[1], small ? kSmall : kHalfBillion);
+    SyntheticShape shape = kHalfBillion;
+    for (const SyntheticShape& other : {kOneBillion, kSmall}) {
+      if (arguments.size() > 2 && arguments[2] == std::string_view(other.name)) shape = other;
+    }
+    const auto done = write_synthetic_checkpoint(arguments[1], shape);
     if (done) return 0;
     fmt::print(stderr, "model_bench: {}\n", done.error().message);
     return driftscope::exit_code(done.error().kind);
   }
-  if (arguments[0] != "run") usage();
-  run(parse(arguments));
+  if (arguments[0] != "run" && arguments[0] != "cost") usage();
+  const Options options = parse(arguments);
+  if (arguments[0] == "run") {
+    run(options);
+  } else {
+    cost(options);
+  }
   return 0;
 }

@@ -130,7 +130,7 @@ Result<void> write_synthetic_checkpoint(const std::filesystem::path& folder,
   }
   if (file.flush()) return {};
   return fail(ErrorKind::output, fmt::format("{}: cannot write; is there room for {} MB?",
-                                             (folder / "model.safetensors").string(), 1000));
+                                             (folder / "model.safetensors").string(), 2500));
 }
 
 }  // namespace driftscope::bench

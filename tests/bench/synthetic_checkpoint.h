@@ -21,6 +21,8 @@ struct SyntheticShape {
 };
 // Qwen2.5-0.5B, tied; 494 million parameters, 988 MB in bf16.
 inline constexpr SyntheticShape kHalfBillion{"0.5B", 896, 24, 14, 2, 4864, 151936};
+// The shape of Llama-3.2-1B, tied; 1.24 billion parameters, 2.5 GB in bf16.
+inline constexpr SyntheticShape kOneBillion{"1B", 2048, 16, 32, 8, 8192, 128256};
 // For trying the bench out.
 inline constexpr SyntheticShape kSmall{"15M", 288, 6, 6, 6, 768, 32000};
 

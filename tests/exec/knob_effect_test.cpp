@@ -162,6 +162,9 @@ TEST_P(KnobTest, HasTheEffectThatTheRegistryDeclares) {
   if (knob().host_values.size() == 1) {
     GTEST_SKIP() << "the host honours " << knob().host_values[0] << " only";
   }
+  if (all.size() == 1) {
+    GTEST_SKIP() << "this machine can run " << all[0].first << " only";
+  }
   switch (knob().effect) {
     case KnobEffect::changes_bits:
       EXPECT_FALSE(values_that(changes_logits, all).empty()) << knob().id;

@@ -53,6 +53,7 @@ ForwardPass::ForwardPass(const HostWeights& weights, const RunConfig& config, Is
       m_isa(isa),
       m_parallel(parallel),
       m_projector(config, isa, parallel),
+      m_plans(config.matmul_kernel == MatmulKernel::bf16_dot ? "kernel=bf16_dot" : ""),
       m_taps(m_model),
       m_experts({.model = m_model,
                  .config = m_config,

@@ -7,6 +7,7 @@
 
 #include "engine/backend/host/forward_pass.h"
 #include "engine/backend/host/host_kv_cache.h"
+#include "engine/backend/host/matmul_kernel_check.h"
 
 namespace driftscope {
 namespace {
@@ -109,6 +110,9 @@ Result<std::unique_ptr<Backend>> HostResources::open(
                                             .storage = m_storage,
                                             .parallel = workers.get()});
   if (!weights) return tl::unexpected(weights.error());
+  if (auto kernel = check_matmul_kernel(config, **weights); !kernel) {
+    return tl::unexpected(kernel.error());
+  }
   return std::make_unique<HostBackend>(*std::move(weights), config, *isa, workers);
 }
 

@@ -58,9 +58,10 @@ std::vector<std::string> PlanLog::lines() const {
   result.reserve(m_entries.size());
   for (const Entry& entry : m_entries) {
     const std::string ranks = entry.ranks > 1 ? fmt::format(" ranks={}", entry.ranks) : "";
-    result.push_back(fmt::format("{} {} m={} n={} k={}{}: {}", name_of(entry.phase),
+    result.push_back(fmt::format("{} {} m={} n={} k={}{}: {}{}{}", name_of(entry.phase),
                                  entry.operation, range_text(entry.m_least, entry.m_most), entry.n,
-                                 entry.k, ranks, to_string(entry.plan)));
+                                 entry.k, ranks, to_string(entry.plan), m_kernel.empty() ? "" : " ",
+                                 m_kernel));
   }
   for (const Message& message : m_messages) {
     result.push_back(fmt::format("{} {} elements={}", name_of(message.phase), message.text,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/backend/backend.h"
@@ -15,6 +16,8 @@ namespace driftscope {
 // Keeps each distinct (phase, operation, n, k, plan) once, with the range of M seen.
 class PlanLog {
  public:
+  // `kernel` stands behind every plan: "kernel=bf16_dot", or empty.
+  explicit PlanLog(std::string kernel = {}) : m_kernel(std::move(kernel)) {}
   // `operation` must have static storage; n and k are of one rank's share where ranks share it.
   void record(Phase phase, std::string_view operation, std::int64_t m, std::int64_t n,
               std::int64_t k, const ReductionPlan& plan, std::int64_t ranks = 1);
@@ -23,8 +26,8 @@ class PlanLog {
   // Something else that a phase ran under, once per phase.
   void note(Phase phase, std::string_view text);
   // "decode q_proj m=8 n=192 k=192: lanes=32 split_k=2 …", with "ranks=4" before the colon where
-  // so many ranks ran a share of that shape each; in order of first use. Then
-  // "decode all_reduce ring ranks=4 dtype=bf16 elements=192..1536"; notes come last.
+  // so many ranks ran a share of that shape each, and the kernel at the end; in order of first use.
+  // Then "decode all_reduce ring ranks=4 dtype=bf16 elements=192..1536"; notes come last.
   [[nodiscard]] std::vector<std::string> lines() const;
 
  private:
@@ -48,6 +51,7 @@ class PlanLog {
     Phase phase;
     std::string text;
   };
+  std::string m_kernel;
   std::vector<Entry> m_entries;
   std::vector<Message> m_messages;
   std::vector<Note> m_notes;

@@ -102,6 +102,14 @@ void Projector::for_each_rank(std::int64_t ranks, const Run& run) {
   for (std::int64_t rank = 0; rank < ranks; ++rank) run(rank, m_parallel);
 }
 
+void Projector::multiply(const MatmulArguments& arguments, Parallel& parallel) const {
+  if (m_config.matmul_kernel == MatmulKernel::bf16_dot) {
+    matmul_bf16_dot(arguments, parallel);
+  } else {
+    matmul(arguments, m_isa, parallel);
+  }
+}
+
 void Projector::share_outputs(Phase phase, std::string_view operation,
                               std::span<const Projection> group, PlanLog& plans) {
   assert(!group.empty() && group.size() <= kMostFused);
@@ -118,15 +126,15 @@ void Projector::share_outputs(Phase phase, std::string_view operation,
     for_each_rank(share.shards, [&](std::int64_t rank, Parallel& parallel) {
       const std::int64_t first = std::min(rank * share.n, part.weight.rows);
       const std::int64_t count = std::min(share.n, part.weight.rows - first);
-      matmul({.x = part.x,
-              .m = part.m,
-              .weight = row_slice(part.weight, first, count),
-              .bias = part.bias == nullptr ? nullptr : part.bias + first,
-              .y = part.y + first,
-              .y_stride = part.weight.rows,
-              .plan = plan,
-              .output_dtype = part.output_dtype},
-             m_isa, parallel);
+      multiply({.x = part.x,
+                .m = part.m,
+                .weight = row_slice(part.weight, first, count),
+                .bias = part.bias == nullptr ? nullptr : part.bias + first,
+                .y = part.y + first,
+                .y_stride = part.weight.rows,
+                .plan = plan,
+                .output_dtype = part.output_dtype},
+               parallel);
     });
   }
 }
@@ -145,7 +153,7 @@ void Projector::share_terms(Phase phase, std::string_view operation, const Proje
                             .x_stride = projection.weight.columns,
                             .plan = plan,
                             .output_dtype = projection.output_dtype};
-  if (share.shards == 1) return matmul(arguments, m_isa, m_parallel);
+  if (share.shards == 1) return multiply(arguments, m_parallel);
   const auto message = static_cast<std::size_t>(projection.m * share.n);
   const auto ranks = static_cast<std::size_t>(share.shards);
   if (m_partial.size() < ranks * message) m_partial.resize(ranks * message);
@@ -160,7 +168,7 @@ void Projector::share_terms(Phase phase, std::string_view operation, const Proje
     own.x += rank * share.k;
     own.weight = column_slice(projection.weight, rank * share.k, share.k);
     own.y = m_messages[static_cast<std::size_t>(rank)];
-    matmul(own, m_isa, parallel);
+    multiply(own, parallel);
   });
   plans.record_message(phase, m_all_reduce_text, projection.m * share.n);
   all_reduce(

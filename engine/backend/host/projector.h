@@ -63,6 +63,8 @@ class Projector {
   // else one after the other on all threads.
   template <class Run>
   void for_each_rank(std::int64_t ranks, const Run& run);
+  // With the kernel that `matmul_kernel` names.
+  void multiply(const MatmulArguments& arguments, Parallel& parallel) const;
   // y = the added sums, with bias and rounding.
   void finish_sums(const Projection& projection);
 
