@@ -17,6 +17,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -213,6 +214,7 @@ void run(const Options& options) {
   BackendFactory factory;
   factory.host().set_storage(options.storage);
   const HugeBuffer memory(std::size_t{512} << 20U);
+  std::memset(memory.data(), 1, memory.size());  // untouched pages are one page of zeros
   std::ofstream csv;
   if (!options.csv.empty()) csv.open(options.csv);
   if (csv) {
