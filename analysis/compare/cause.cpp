@@ -91,6 +91,7 @@ void fill_figures(Divergence& divergence, const StepComparison* step, const RunC
   divergence.drift = value("centred_rms");
   divergence.drift_excess = value("drift_excess");
   divergence.tie_ulps = value("tie_ulps");
+  divergence.noise_ratio = value("noise_ratio");
   if (context.bound.known) divergence.rounding_bound = context.bound.relative * value("logit_rms");
   fill_gaps(divergence, *step);
 }
@@ -118,7 +119,16 @@ bool is_draw(const Divergence& divergence, const StepComparison& step,
          (!top_b.empty() && divergence.token_b != top_b.front().token);
 }
 
+// Measured noise takes the place of the bound, but not where no knob differs that could change a
+// bit: there any drift is too much.
+bool noise_is_known(const Divergence& divergence, const RunContext& context) {
+  return !std::isnan(divergence.noise_ratio) && context.bound.relative > 0.0;
+}
+
 bool beyond_bound(const Divergence& divergence, const RunContext& context) {
+  if (noise_is_known(divergence, context)) {
+    return divergence.noise_ratio >= context.comparison.policy.excess_factor;
+  }
   return context.bound.known && divergence.drift > divergence.rounding_bound;
 }
 bool in_excess(const Divergence& divergence, const RunContext& context) {
@@ -152,6 +162,9 @@ std::string describe_company(const Divergence& d, const RunContext& context) {
 std::string describe_bound(const Divergence& d, const RunContext& context) {
   if (!context.bound.known) return "no a-priori rounding bound is known for this pair";
   if (context.bound.relative == 0.0) return "no knob differs that could change a bit";
+  if (noise_is_known(d, context)) {
+    return fmt::format("{} times the noise that the f64 reference shows", figure(d.noise_ratio));
+  }
   const bool beyond = d.drift > d.rounding_bound;
   std::string text = fmt::format("{} the a-priori rounding bound {}", beyond ? "beyond" : "within",
                                  figure(d.rounding_bound));

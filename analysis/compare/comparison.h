@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,6 +68,9 @@ struct Divergence {
   std::int64_t rows_b = 0;
   double rounding_bound =
       0.0;  // a-priori bound of the drift that the differing knobs explain; 0: none
+  // Drift against the noise that a reference lane measures; NaN without one. It takes the place of
+  // the bound where it is known.
+  double noise_ratio = std::numeric_limits<double>::quiet_NaN();
   FlipCause cause = FlipCause::unexplained;
   std::string reason;  // one sentence with the figures
 };
@@ -155,6 +159,14 @@ struct ControlResult {
   bool bits_equal = false;
 };
 
+// Against the reference lane: the same weights in f64 throughout.
+struct ReferenceResult {
+  bool present = false;
+  std::int64_t steps = 0;  // with both errors
+  double error_a = 0.0;    // median centred_rms of A - reference; NaN without any
+  double error_b = 0.0;
+};
+
 struct TokenPiece {
   TokenId id{};
   std::string bytes;  // may be part of a UTF-8 character
@@ -188,6 +200,7 @@ struct Comparison {
   Tier verdict = Tier::inconclusive;  // the strongest tier that holds
   std::string verdict_text;           // one line
   ControlResult control;
+  ReferenceResult reference;
   // Text of every token that occurs in the tokens or top-K lists, if the vocabulary is known;
   // sorted by id.
   std::vector<TokenPiece> pieces;

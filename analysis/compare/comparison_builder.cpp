@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 
+#include "analysis/compare/reference_check.h"
 #include "analysis/compare/route_tracker.h"
 #include "analysis/compare/row_pairing.h"
 
@@ -49,6 +50,11 @@ TapFigures compare_taps(std::span<const float> a, std::span<const float> b) {
   return figures;
 }
 
+void set_errors(StepComparison& step, const ReferenceErrors& errors) {
+  step.metrics.values[*metric_index("error_a")] = errors.error_a;
+  step.metrics.values[*metric_index("error_b")] = errors.error_b;
+}
+
 ControlCheck::Retention control_retention(const std::vector<Lane>& lanes) {
   using enum ControlCheck::Retention;
   if (lanes.empty()) return digests;
@@ -82,6 +88,8 @@ struct ComparisonBuilder::State {
   std::map<std::int64_t, StoredRowPointer> waiting_a;       // for b_forced
   std::map<std::int64_t, StoredRowPointer> waiting_forced;  // for a
   ControlCheck control;
+  ReferenceCheck reference;
+  std::map<std::int64_t, ReferenceErrors> early_errors;  // of steps that are not paired yet
   std::vector<std::shared_ptr<const StepComparison>> steps;
   std::vector<TapDrift> taps;
   RouteTracker routes;
@@ -93,6 +101,8 @@ struct ComparisonBuilder::State {
         policy(thresholds),
         coarsest(coarsest_dtype(facts.config_a, facts.config_b)),
         control(control_retention(facts.lanes)),
+        reference(std::find(facts.lanes.begin(), facts.lanes.end(), Lane::reference) !=
+                  facts.lanes.end()),
         routes(facts.routes) {
     for (const TapSpec& spec : facts.taps) taps.emplace_back().spec = spec;
   }
@@ -105,6 +115,7 @@ struct ComparisonBuilder::State {
   void pair(std::int64_t step, const StoredRow& a, const StoredRow& forced);
   void add_taps(const StoredRow& a, const StoredRow& forced);
   void note_free_token(std::int64_t step, TokenId token);
+  void note_errors(Lane lane, std::int64_t step, const StoredRowPointer& row);
   void note_piece(TokenId token);
   void accept_a(const StepRecord& record);
   void accept_forced(const StepRecord& record);
@@ -163,6 +174,10 @@ void ComparisonBuilder::State::pair(std::int64_t step, const StoredRow& a,
       comparison->token_b = tokens[static_cast<std::size_t>(step)];
     }
   }
+  if (const auto early = early_errors.find(step); early != early_errors.end()) {
+    set_errors(*comparison, early->second);
+    early_errors.erase(early);
+  }
   note_piece(forced.choice);
   for (const RankedToken& entry : comparison->metrics.top_a) note_piece(entry.token);
   for (const RankedToken& entry : comparison->metrics.top_b) note_piece(entry.token);
@@ -188,8 +203,24 @@ void ComparisonBuilder::State::note_free_token(std::int64_t step, TokenId token)
   steps[index] = std::move(updated);
 }
 
+// Into the step's metrics, at once or when the step is paired.
+void ComparisonBuilder::State::note_errors(Lane lane, std::int64_t step,
+                                           const StoredRowPointer& row) {
+  const auto errors = reference.accept(lane, step, row);
+  if (!errors) return;
+  const auto index = static_cast<std::size_t>(step);
+  if (index >= steps.size()) {
+    early_errors[step] = *errors;
+    return;
+  }
+  auto updated = std::make_shared<StepComparison>(*steps[index]);
+  set_errors(*updated, *errors);
+  steps[index] = std::move(updated);
+}
+
 void ComparisonBuilder::State::accept_a(const StepRecord& record) {
   const StoredRowPointer row = store_row(record, facts.taps);
+  note_errors(Lane::a, record.step, row);
   control.accept_a(record.step, row);
   if (const auto forced = waiting_forced.find(record.step); forced != waiting_forced.end()) {
     pair(record.step, *row, *forced->second);
@@ -201,6 +232,7 @@ void ComparisonBuilder::State::accept_a(const StepRecord& record) {
 
 void ComparisonBuilder::State::accept_forced(const StepRecord& record) {
   const StoredRowPointer row = store_row(record, facts.taps);
+  note_errors(Lane::b_forced, record.step, row);
   if (const auto a = waiting_a.find(record.step); a != waiting_a.end()) {
     pair(record.step, *a->second, *row);
     waiting_a.erase(a);
@@ -230,6 +262,7 @@ Result<void> ComparisonBuilder::accept(const StepRecord& record) {
       m_state->control.accept_control(record.step, store_row(record, {}));
       break;
     case Lane::reference:
+      m_state->note_errors(Lane::reference, record.step, store_row(record, {}));
       break;
   }
   return {};
@@ -245,6 +278,9 @@ void ComparisonBuilder::finish_lane(Lane lane, TraceState state, std::string sto
   if (lane == Lane::b_forced) m_state->waiting_a.clear();
   if (lane == Lane::a) m_state->waiting_forced.clear();
   if (lane == Lane::control) m_state->control.stop_waiting();
+  if (lane == Lane::a || lane == Lane::b_forced || lane == Lane::reference) {
+    m_state->reference.stop_waiting(lane);
+  }
 }
 
 std::int64_t ComparisonBuilder::compared_steps() const {
@@ -253,7 +289,7 @@ std::int64_t ComparisonBuilder::compared_steps() const {
 
 std::size_t ComparisonBuilder::rows_waiting() const {
   return m_state->waiting_a.size() + m_state->waiting_forced.size() +
-         m_state->control.rows_waiting();
+         m_state->control.rows_waiting() + m_state->reference.rows_waiting();
 }
 
 std::shared_ptr<const StepComparison> ComparisonBuilder::step(std::int64_t index) const {

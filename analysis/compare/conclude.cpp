@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/compare/conclusion.h"
+#include "analysis/compare/reference_check.h"
+#include "analysis/compare/rounding_bound.h"
 #include "analysis/compare/statistics.h"
 #include "engine/config/knob.h"
 #include "kernels/base/display_text.h"
@@ -51,6 +53,41 @@ void fill_drift_excess(Comparison& comparison, double usual) {
   }
 }
 
+// Largest of a step's error and the run's usual one: the error of one step is a small sample.
+double settled(double error, double usual) { return error > usual ? error : usual; }
+
+void fill_noise_ratio(Comparison& comparison, const RoundingBound& bound) {
+  const std::size_t ratio = *metric_index("noise_ratio");
+  const double usual_a = percentile_of(metric_column(comparison, "error_a"), 0.5);
+  const double usual_b = percentile_of(metric_column(comparison, "error_b"), 0.5);
+  if (std::isnan(usual_a) || std::isnan(usual_b) || !bound.known) return;
+  for (auto& step : comparison.steps) {
+    const auto value = [&](std::string_view id) { return metric_value(step->metrics, id); };
+    if (std::isnan(value("error_a")) || std::isnan(value("error_b"))) continue;
+    const double envelope =
+        noise_envelope(settled(value("error_a"), usual_a), settled(value("error_b"), usual_b),
+                       bound.relative_a, bound.relative_b);
+    const double noise = value("centred_rms") == 0.0 ? 0.0 : value("centred_rms") / envelope;
+    const double known = value("noise_ratio");
+    if (known == noise || (std::isnan(known) && std::isnan(noise))) continue;
+    auto updated = std::make_shared<StepComparison>(*step);
+    updated->metrics.values[ratio] = noise;
+    step = std::move(updated);
+  }
+}
+
+ReferenceResult reference_of(const Comparison& comparison) {
+  ReferenceResult result;
+  const auto column_a = metric_column(comparison, "error_a");
+  const auto column_b = metric_column(comparison, "error_b");
+  result.steps = std::count_if(column_a.begin(), column_a.end(),
+                               [](double value) { return !std::isnan(value); });
+  result.present = result.steps > 0;
+  result.error_a = percentile_of(column_a, 0.5);
+  result.error_b = percentile_of(column_b, 0.5);
+  return result;
+}
+
 std::vector<RunStatistic> all_statistics(const Comparison& comparison) {
   std::vector<std::int64_t> steps;
   for (const auto& step : comparison.steps) steps.push_back(step->step);
@@ -93,12 +130,15 @@ void conclude(Comparison& comparison, const ExperimentFacts& facts) {
   repeat_facts(comparison, facts);
   const double usual = usual_drift(metric_column(comparison, "centred_rms"));
   fill_drift_excess(comparison, usual);
-  comparison.statistics = all_statistics(comparison);
   const auto positions = static_cast<std::int64_t>(
       std::max(facts.prompt_a.size(), facts.prompt_b.size()) + comparison.steps.size());
+  const RoundingBound bound = rounding_bound(facts, positions);
+  fill_noise_ratio(comparison, bound);
+  comparison.reference = reference_of(comparison);
+  comparison.statistics = all_statistics(comparison);
   const RunContext context{.comparison = comparison,
                            .facts = facts,
-                           .bound = rounding_bound(facts, positions),
+                           .bound = bound,
                            .usual_drift = usual,
                            .pair_drift = metric_column(comparison, "pair_drift")};
   comparison.tokens_equal = count_equal_tokens(comparison);

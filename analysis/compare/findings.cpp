@@ -136,9 +136,10 @@ constexpr std::array kFinders{Finder{find_input_differences},  Finder{find_contr
                               Finder{find_flip_after_route},   Finder{find_route_flips},
                               Finder{find_free_route_flips},   Finder{find_flip_count},
                               Finder{find_drift_without_flip}, Finder{find_largest_drift},
-                              Finder{find_first_tap_drift},    Finder{find_tap_jump},
-                              Finder{find_plan_difference},    Finder{find_rank_difference},
-                              Finder{find_early_ends},         Finder{find_interruption}};
+                              Finder{find_noise_excess},       Finder{find_first_tap_drift},
+                              Finder{find_tap_jump},           Finder{find_plan_difference},
+                              Finder{find_rank_difference},    Finder{find_early_ends},
+                              Finder{find_interruption}};
 
 }  // namespace
 

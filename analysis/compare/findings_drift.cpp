@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/compare/findings.h"
+#include "analysis/compare/statistics.h"
 
 namespace driftscope {
 
@@ -279,6 +280,33 @@ void find_first_tap_drift(const RunContext& context, std::vector<Finding>& findi
                      head != nullptr ? "Inside the network it begins at" : "Drift begins at",
                      findings);
   }
+}
+
+// Drift beyond what the errors against f64 predict: the side with the larger error is named.
+void find_noise_excess(const RunContext& context, std::vector<Finding>& findings) {
+  const Comparison& comparison = context.comparison;
+  if (!comparison.reference.present || context.bound.relative == 0.0) return;
+  const auto ratios = metric_column(comparison, "noise_ratio");
+  const double factor = comparison.policy.excess_factor;
+  const auto steps =
+      std::count_if(ratios.begin(), ratios.end(), [&](double ratio) { return ratio >= factor; });
+  if (steps == 0) return;
+  const ReferenceResult& reference = comparison.reference;
+  // Each side's error relative to what the derivation of the rounding bound expects of it.
+  const bool b =
+      reference.error_b * context.bound.relative_a > reference.error_a * context.bound.relative_b;
+  findings.push_back(make_finding(
+      "noise_excess", Severity::warning,
+      fmt::format(
+          "At {} of {} the drift is {} times and more what rounding makes of it by the f64 "
+          "reference; {} is the side that is too far from exact (median errors: A {}, B {}): "
+          "look for a fault there",
+          steps, counted(static_cast<std::int64_t>(ratios.size()), "step"), figure(factor),
+          b ? 'B' : 'A', figure(reference.error_a), figure(reference.error_b)),
+      {{"steps", steps},
+       {"side", b ? "b" : "a"},
+       {"error_a", json_number(reference.error_a)},
+       {"error_b", json_number(reference.error_b)}}));
 }
 
 // At the step of the first flip, or of the largest drift: the tap whose relative rms grew most over

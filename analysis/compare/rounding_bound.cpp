@@ -236,6 +236,15 @@ bool only_logits_rounding_differs(const RunConfig& a, const RunConfig& b) {
   return !bits_may_differ(a, alike);
 }
 
+double error_of(const Side& side, double growth) {
+  double squares = 0.0;
+  for (const Source& source : kSources) {
+    const double relative = source.relative(side);
+    squares += (growth * source.per_layer + source.at_head) * relative * relative;
+  }
+  return kBoundConfidence * std::sqrt(squares);
+}
+
 }  // namespace
 
 RoundingBound rounding_bound(const ExperimentFacts& facts, std::int64_t positions) {
@@ -243,12 +252,15 @@ RoundingBound rounding_bound(const ExperimentFacts& facts, std::int64_t position
   const bool same_model = facts.model_sha256_a == facts.model_sha256_b;
   bound.known = facts.layers > 0 && facts.hidden > 0 && facts.intermediate > 0 && same_model &&
                 same_weight_values(facts.config_a, facts.config_b, facts.stored_dtype);
-  if (!bound.known || !bits_may_differ(facts.config_a, facts.config_b)) return bound;
+  if (!bound.known) return bound;
   const std::int64_t longest = std::max<std::int64_t>(positions, 1);
   const bool mixture = !facts.routes.layers.empty();
   const Side a{facts.config_a, facts.hidden, facts.intermediate, longest, mixture};
   const Side b{facts.config_b, facts.hidden, facts.intermediate, longest, mixture};
   const double growth = squared_growth(facts.layers);
+  bound.relative_a = error_of(a, growth);
+  bound.relative_b = error_of(b, growth);
+  if (!bits_may_differ(facts.config_a, facts.config_b)) return bound;
   double squares = 0.0;
   const bool logits_only = only_logits_rounding_differs(facts.config_a, facts.config_b);
   for (const Source& source : kSources) {

@@ -51,6 +51,9 @@ struct RoundingContribution {
 struct RoundingBound {
   bool known = false;     // false: the model's sizes are not known, or the weights differ
   double relative = 0.0;  // to the rms of the logits; 0: no knob differs that could change a bit
+  // The same of each side's own roundings: what it may differ from exact arithmetic.
+  double relative_a = 0.0;
+  double relative_b = 0.0;
   std::vector<RoundingContribution> contributions;
 };
 

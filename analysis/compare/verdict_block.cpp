@@ -221,8 +221,8 @@ void add_findings(Block& block, const Comparison& comparison) {
       std::string_view{"first_tap_drift"},      std::string_view{"tap_jump"},
       std::string_view{"drift_without_flip"},   std::string_view{"lane_ended_early"},
       std::string_view{"divergence_at_step_0"}, std::string_view{"plans_differ"},
-      std::string_view{"ranks_differ"},         std::string_view{"route_flips"},
-      std::string_view{"routes_equal"}};
+      std::string_view{"ranks_differ"},         std::string_view{"noise_excess"},
+      std::string_view{"route_flips"},          std::string_view{"routes_equal"}};
   for (const Finding& finding : comparison.findings) {
     if (std::find(kShown.begin(), kShown.end(), finding.id) == kShown.end()) continue;
     const bool begins = finding.id == "first_tap_drift";
@@ -239,6 +239,20 @@ void add_findings(Block& block, const Comparison& comparison) {
                        : name_of(finding.severity),
               finding.text, ink);
   }
+}
+
+void add_reference(Block& block, const Comparison& comparison) {
+  const ReferenceResult& reference = comparison.reference;
+  if (!reference.present) return;
+  std::string text = fmt::format("A is {} and B {} from the same weights in f64 (median over {})",
+                                 figure(reference.error_a), figure(reference.error_b),
+                                 counted(reference.steps, "step"));
+  if (const RunStatistic* noise = find_statistic(comparison, "noise_ratio");
+      noise != nullptr && noise->count > 0) {
+    text += fmt::format("; drift is {} times that noise (median), at most {} times",
+                        figure(noise->p50), figure(noise->maximum));
+  }
+  block.add("reference", text);
 }
 
 void add_control(Block& block, const Comparison& comparison) {
@@ -306,6 +320,7 @@ std::string verdict_block(const Comparison& comparison, bool colour) {
   add_divergences(block, comparison);
   add_drift(block, comparison);
   add_findings(block, comparison);
+  add_reference(block, comparison);
   add_control(block, comparison);
   add_fields(block, comparison);
   if (!comparison.command.empty()) {

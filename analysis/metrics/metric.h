@@ -90,6 +90,10 @@ struct StepMeasurement {
 // The same, with the pairs that `rank_flips` counts.
 [[nodiscard]] StepMeasurement measure_step(const MetricInput& input);
 
+// rms over i of d - mean(d), d = b - a, over the entries that are finite in both rows; NaN without
+// any. Precondition (asserted): equal length.
+[[nodiscard]] double centred_rms(LogitsRow a, LogitsRow b);
+
 // The value of one metric, NaN for an unknown id or a short list of values.
 [[nodiscard]] double metric_value(const StepMetrics& metrics, std::string_view id);
 

@@ -85,6 +85,12 @@ constexpr std::array kRows{
         [](const StepFigures& f) { return f.differences.logit_rms; }},
     Row{{"drift_excess", "1", "Drift against the run's usual drift", "centred_rms / median centred_rms of the run's steps (of those that drift, where most do not and at least three do); 0 where this step has no drift, infinite where it has some and the median is 0", drift, 0.0, kNeedsRun},
         [](const StepFigures&) { return kUndefined; }},
+    Row{{"error_a", "logit", "Error of A against f64", "centred_rms of A against the reference lane (the same weights in f64 throughout)", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"error_b", "logit", "Error of B against f64", "centred_rms of B, fed A's tokens, against the reference lane", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"noise_ratio", "1", "Drift against measured noise", "centred_rms / the noise envelope that the reference lane gives: what rounding alone makes of this step, each side's error predicted from the other's", drift, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
 };
 // clang-format on
 
@@ -183,6 +189,16 @@ StepMeasurement measure_step(const MetricInput& input) {
   for (const Row& row : kRows) metrics.values.push_back(row.value(figures));
   measurement.flips = std::move(figures.rankings.flips);
   return measurement;
+}
+
+double centred_rms(LogitsRow a, LogitsRow b) {
+  assert(a.size() == b.size());
+  if (check_health(a, b) == RowHealth{}) {
+    return metrics::compare_differences({.a = a, .b = b, .ids = {}}).centred_rms;
+  }
+  const FiniteCopies copies = copy_finite(a, b);
+  return metrics::compare_differences({.a = copies.a, .b = copies.b, .ids = copies.ids})
+      .centred_rms;
 }
 
 StepMetrics compute_step_metrics(const MetricInput& input) { return measure_step(input).metrics; }

@@ -147,6 +147,11 @@ Json taps_to_json(const Comparison& comparison) {
   return json;
 }
 
+Json reference_to_json(const ReferenceResult& reference) {
+  if (!reference.present) return nullptr;
+  return {{"a", reference.error_a}, {"b", reference.error_b}};
+}
+
 Json document_of(const Comparison& comparison) {
   return Json{{"document", "driftscope.compare"},
               {"version", kDocumentVersion},
@@ -164,7 +169,7 @@ Json document_of(const Comparison& comparison) {
               {"envelope_diff", differences_to_json(comparison)},
               {"findings", findings_to_json(comparison)},
               {"control", control_to_json(comparison.control)},
-              {"reference", nullptr},
+              {"reference", reference_to_json(comparison.reference)},
               {"policy", policy_to_json(comparison.policy)},
               {"model_a", json_text::from_bytes(comparison.model_a)},
               {"model_b", json_text::from_bytes(comparison.model_b)},

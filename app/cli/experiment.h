@@ -84,6 +84,7 @@ struct ExperimentOptions {
   TapLevel taps = TapLevel::logits;
   std::string command;
   bool control = true;
+  bool reference = false;
 };
 [[nodiscard]] ExperimentFacts make_facts(const Side& a, const Side& b,
                                          const ExperimentOptions& options,

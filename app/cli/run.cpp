@@ -33,6 +33,7 @@ struct RunOptions {
   std::int64_t steps = 64;
   std::string taps = "logits";
   bool control = true;
+  bool reference = false;
   std::string neighbour_prompts;
   std::string output;
   bool force = false;
@@ -185,11 +186,13 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
   const ExperimentOptions experiment{.steps = options.steps,
                                      .taps = *taps,
                                      .command = repeatable_command(context),
-                                     .control = options.control};
+                                     .control = options.control,
+                                     .reference = options.reference};
   const std::string created = utc_now();
   ExperimentFacts facts = make_facts(sides->a, sides->b, experiment, created);
   std::vector<Lane> lanes{Lane::a, Lane::b, Lane::b_forced};
   if (experiment.control) lanes.push_back(Lane::control);
+  if (experiment.reference) lanes.push_back(Lane::reference);
   facts.lanes = lanes;
   const auto header = capture_header(facts, created, lanes);
   auto writer = CaptureWriter::create(options.output, header, *capture);
@@ -209,6 +212,7 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
                           .b = sides->b.lane_input(),
                           .steps = options.steps,
                           .control = experiment.control,
+                          .reference = experiment.reference,
                           .taps = *taps,
                           .decode_text = {}};
   if (auto tokenizer = sides->a.model.tokenizer) {
@@ -257,6 +261,8 @@ void declare_run(CLI::App& app, CommandContext& context) {
   app.add_option("--steps", options->steps, "Tokens to generate at most")->capture_default_str();
   app.add_option("--taps", options->taps, "What to keep besides logits: logits, layers, all")
       ->capture_default_str();
+  app.add_flag("--reference", options->reference,
+               "Also run A's checkpoint in f64 throughout: how far each side is from exact (slow)");
   app.add_flag("--control,!--no-control", options->control,
                "Run A a second time; the default, --no-control switches it off");
   app.add_option(

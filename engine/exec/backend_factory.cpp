@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/exec/backend_factory.h"
 
+#include "engine/backend/reference/reference_backend.h"
 #include "engine/config/knob.h"
 
 namespace driftscope {
@@ -15,6 +16,12 @@ Result<std::unique_ptr<Backend>> BackendFactory::open(
       return m_cuda.open(checkpoint, config);
   }
   return fail(ErrorKind::engine, "unknown backend; use --set backend=host");
+}
+
+Result<std::unique_ptr<Backend>> BackendFactory::open_reference(
+    const std::shared_ptr<const ModelCheckpoint>& checkpoint, std::int64_t threads) {
+  return driftscope::open_reference(
+      checkpoint, m_host.pool(threads > 0 ? static_cast<int>(threads) : available_cores()));
 }
 
 }  // namespace driftscope

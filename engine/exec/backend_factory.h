@@ -16,6 +16,9 @@ class BackendFactory {
   // Errors: engine (no such backend here, a knob that it cannot honour, no memory).
   [[nodiscard]] Result<std::unique_ptr<Backend>> open(
       const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config);
+  // The f64 witness of this checkpoint, on `threads` threads of the host (0: all cores).
+  [[nodiscard]] Result<std::unique_ptr<Backend>> open_reference(
+      const std::shared_ptr<const ModelCheckpoint>& checkpoint, std::int64_t threads);
   [[nodiscard]] HostResources& host() { return m_host; }
 
  private:

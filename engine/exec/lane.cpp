@@ -59,7 +59,9 @@ LaneRun::LaneRun(Lane lane, const LaneInput& input)
 }
 
 Result<void> LaneRun::open(BackendFactory& factory, TapLevel taps, std::int64_t steps) {
-  auto backend = factory.open(m_input->model, m_input->config);
+  auto backend = m_summary.lane == Lane::reference
+                     ? factory.open_reference(m_input->model, m_input->config.threads)
+                     : factory.open(m_input->model, m_input->config);
   if (!backend) return tl::unexpected(backend.error());
   m_backend = *std::move(backend);
   const std::int64_t expected = std::min(m_input->model->description().max_positions,

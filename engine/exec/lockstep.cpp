@@ -48,6 +48,11 @@ class LockstepRun {
         m_b(Lane::b, request.b),
         m_forced(Lane::b_forced, request.b) {
     if (request.control) m_control.emplace(Lane::control, request.a);
+    if (request.reference) {
+      m_reference_input = {.model = request.a.model, .prompt = request.a.prompt};
+      m_reference_input.config.threads = request.a.config.threads;
+      m_reference.emplace(Lane::reference, m_reference_input);
+    }
     m_forced_at_end =
         request.b.config.scoring == Scoring::prefill && request.a.config.scoring == Scoring::decode;
     m_shared = !m_forced_at_end;
@@ -80,7 +85,8 @@ class LockstepRun {
 
   Result<void> open() {
     if (m_progress) m_progress({.phase = "load", .done = 0, .total = 1});
-    for (LaneRun* lane : {&m_a, &m_b, m_control ? &*m_control : nullptr}) {
+    for (LaneRun* lane : {&m_a, &m_b, m_control ? &*m_control : nullptr,
+                          m_reference ? &*m_reference : nullptr}) {
       if (lane == nullptr) continue;
       if (m_stop.stop_requested()) return fail(ErrorKind::interrupted, "stopped on request");
       if (auto done = lane->open(m_factory, m_request.taps, m_request.steps); !done) return done;
@@ -91,6 +97,7 @@ class LockstepRun {
 
   [[nodiscard]] bool anyone_runs() const {
     const bool forced = !m_forced_at_end && !m_forced.ended();
+    // The reference ends with A.
     return !m_a.ended() || !m_b.ended() || forced || (m_control && !m_control->ended());
   }
 
@@ -100,9 +107,12 @@ class LockstepRun {
     }
   }
 
-  // One step of every lane that still runs. order: a, b_forced, b, control
+  // One step of every lane that still runs. order: a, reference, b_forced, b, control
   Result<void> run_step() {
     if (auto done = run_free(m_a); !done) return done;
+    if (m_reference && !m_reference->ended()) {
+      if (auto done = run_reference(); !done) return done;
+    }
     if (m_shared) {
       if (auto done = run_shared(); !done) return done;
     } else {
@@ -122,6 +132,20 @@ class LockstepRun {
     const Choice choice = lane.choose(*output);
     if (auto done = lane.deliver(m_sink, *output, choice, choice.token); !done) return done;
     lane.check_end(m_request.steps, m_request.decode_text);
+    return {};
+  }
+
+  // Exact arithmetic, fed A's tokens; ends with A.
+  Result<void> run_reference() {
+    auto output = m_reference->forward(m_stop);
+    if (!output) return tl::unexpected(output.error());
+    const auto step = static_cast<std::size_t>(m_reference->steps_done());
+    const TokenId emitted = m_a.emitted()[step];
+    const Choice choice = m_reference->choose(*output);
+    if (auto done = m_reference->deliver(m_sink, *output, choice, emitted); !done) return done;
+    if (m_a.ended() && m_reference->steps_done() == m_a.steps_done()) {
+      m_reference->end(m_a.reason());
+    }
     return {};
   }
 
@@ -199,6 +223,7 @@ class LockstepRun {
     function(m_b);
     function(m_forced);
     if (m_control) function(*m_control);
+    if (m_reference) function(*m_reference);
   }
 
   LockstepSummary summary(bool cancelled) {
@@ -221,6 +246,8 @@ class LockstepRun {
   LaneRun m_b;
   LaneRun m_forced;
   std::optional<LaneRun> m_control;
+  LaneInput m_reference_input;  // outlives m_reference
+  std::optional<LaneRun> m_reference;
   bool m_shared = true;          // b and b_forced are one execution
   bool m_forced_at_end = false;  // one pass over all of A's tokens
 };

@@ -34,6 +34,7 @@ struct LockstepRequest {
   LaneInput b;
   std::int64_t steps = 64;  // at most; a lane also ends at an end-of-sequence token or stop string
   bool control = true;      // run A a second time, from scratch
+  bool reference = false;   // run A's checkpoint in f64 throughout, fed A's tokens
   TapLevel taps = TapLevel::logits;
   DecodeText decode_text = {};  // may be empty: stop strings are then an error
 };
@@ -69,8 +70,8 @@ struct RunProgress {
 };
 using ProgressFunction = std::function<void(const RunProgress&)>;
 
-// Lanes a, b, b_forced and (if asked) control. Per step the order of records is a, b_forced, b,
-// control. b and b_forced are one execution until the tokens of A and B part (their inputs and so
+// Lanes a, b, b_forced and (if asked) control and reference. Per step the order of records is a,
+// reference, b_forced, b, control. b and b_forced are one execution until the tokens of A and B part (their inputs and so
 // their bits are the same by definition); then the state is copied and each goes on alone. The
 // control lane is always executed on its own. With scoring = prefill a free lane recomputes the
 // whole sequence at every step without a cache. If only B scores so, b_forced is one pass over

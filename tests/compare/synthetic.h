@@ -67,7 +67,7 @@ inline Result<void> deliver(ComparisonBuilder& builder, Lane lane, std::int64_t 
 struct Script {
   ExperimentFacts facts;
   ComparePolicy policy;
-  std::vector<Record> a, forced, b, control;
+  std::vector<Record> a, forced, b, control, reference;
   TraceState state = TraceState::complete;
   std::string stop_a = "steps", stop_b = "steps";
 
@@ -94,6 +94,7 @@ struct Script {
       give(Lane::b_forced, forced);
       give(Lane::b, b);
       give(Lane::control, control);
+      give(Lane::reference, reference);
     }
     const auto finish = [&](Lane lane, const std::vector<Record>& records,
                             const std::string& stop) {
@@ -103,6 +104,7 @@ struct Script {
     finish(Lane::b_forced, forced, stop_a);
     finish(Lane::b, b, stop_b);
     finish(Lane::control, control, stop_a);
+    finish(Lane::reference, reference, stop_a);
     return made;
   }
   [[nodiscard]] ComparisonPointer run() const { return builder()->snapshot(state); }

@@ -152,6 +152,50 @@ TEST(Reference, AStoppedCallLeavesTheCacheAsItWas) {
   EXPECT_EQ((*cache)->length(), 4);
 }
 
+// The lane is fed A's tokens, whatever it would choose itself, and ends with A.
+TEST(Reference, LaneFollowsATokensAndEndsWithIt) {
+  LaneInput input{.model = tiny_checkpoint({}), .prompt = some_ids(6, 160, 3)};
+  input.config.activation_dtype = Dtype::bf16;
+  input.config.sampling.temperature = 1.5;  // A leaves the greedy path
+  input.config.sampling.ignore_eos = true;
+  RecordingSink sink;
+  const auto done = run_lockstep({.a = input,
+                                  .b = input,
+                                  .steps = 9,
+                                  .control = false,
+                                  .reference = true,
+                                  .taps = TapLevel::all,
+                                  .decode_text = {}},
+                                 sink, {}, {});
+  ASSERT_TRUE(done) << done.error().message;
+  const auto a = sink.lane(Lane::a);
+  const auto reference = sink.lane(Lane::reference);
+  ASSERT_EQ(reference.size(), 9U);
+  EXPECT_EQ(emitted_of(reference), emitted_of(a));
+  // The same rows as scoring prompt and A's tokens in f64.
+  std::vector<TokenId> sequence = input.prompt;
+  for (const TokenId token : emitted_of(a)) sequence.push_back(token);
+  sequence.pop_back();
+  const auto rows = rows_of(input.model, sequence, sequence.size(), 1);
+  const auto specs = tap_specs(input.model->description(), TapLevel::all);
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    EXPECT_TRUE(same_bits(reference[i].logits, rows[input.prompt.size() - 1 + i])) << i;
+    ASSERT_EQ(reference[i].taps.size(), specs.size());
+    for (std::size_t t = 0; t < specs.size(); ++t) {
+      // bf16 has 8 bits; what A computed lies within some of its roundings of exact.
+      double scale = 0.0;
+      for (const float value : reference[i].taps[t].values) {
+        ASSERT_FALSE(std::isnan(value)) << specs[t].operation;
+        scale = std::max(scale, std::abs(static_cast<double>(value)));
+      }
+      for (std::size_t k = 0; k < reference[i].taps[t].values.size(); ++k) {
+        EXPECT_NEAR(a[i].taps[t].values[k], reference[i].taps[t].values[k], 0.1 * scale)
+            << specs[t].operation << " layer " << specs[t].layer;
+      }
+    }
+  }
+}
+
 // f64 on both sides: what is left is the one rounding to f32, and f64's own, far below it.
 void expect_exact(const std::vector<std::vector<float>>& rows, const NumpyArray& exact) {
   double scale = 0.0;
@@ -188,8 +232,8 @@ TEST(Reference, AgreesWithIndependentF64LogitsOfStories) {
 
 TEST(Reference, AgreesWithIndependentF64LogitsOfOtherArchitectures) {
   if (!fs::exists(kData)) GTEST_SKIP() << "no shared test data at " << kData;
-  for (const char* name : {"qwen2", "qwen3", "llama3_rope", "mistral_tied", "mixtral", "qwen2moe",
-                           "qwen3moe"}) {
+  for (const char* name :
+       {"qwen2", "qwen3", "llama3_rope", "mistral_tied", "mixtral", "qwen2moe", "qwen3moe"}) {
     SCOPED_TRACE(name);
     const fs::path source = kData / "oracle/architectures" / name;
     const auto model = ModelCheckpoint::open(source);

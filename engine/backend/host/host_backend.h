@@ -20,10 +20,9 @@ class HostResources {
       const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config);
   // Overrides the choice between copied and mapped weights for everything opened later.
   void set_storage(std::optional<WeightStorage> storage) { m_storage = storage; }
-
- private:
   [[nodiscard]] std::shared_ptr<ThreadPool> pool(int threads);
 
+ private:
   std::optional<WeightStorage> m_storage;
   WeightCache m_weights;
   std::mutex m_mutex;

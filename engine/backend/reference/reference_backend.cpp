@@ -10,6 +10,7 @@
 
 #include "engine/backend/reference/reference_experts.h"
 #include "engine/backend/reference/reference_operations.h"
+#include "engine/backend/reference/reference_taps.h"
 
 namespace driftscope {
 namespace {
@@ -56,7 +57,8 @@ class ReferenceBackend final : public Backend {
         m_pool(std::move(pool)),
         m_model(m_checkpoint->description()),
         m_frequencies(m_model.inverse_frequencies()),
-        m_experts(m_model) {}
+        m_experts(m_model),
+        m_taps(m_model) {}
 
   [[nodiscard]] const ModelDescription& model() const override { return m_model; }
   [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(std::int64_t) override {
@@ -66,7 +68,9 @@ class ReferenceBackend final : public Backend {
   [[nodiscard]] std::int64_t output_rows() const override { return m_output_rows; }
   [[nodiscard]] Result<std::span<const float>> logits(std::int64_t first,
                                                       std::int64_t count) override;
-  [[nodiscard]] std::span<const TensorTap> taps(std::int64_t) override { return {}; }
+  [[nodiscard]] std::span<const TensorTap> taps(std::int64_t output_row) override {
+    return m_taps.row(output_row);
+  }
   [[nodiscard]] RouteRow routes(std::int64_t output_row) override {
     return m_experts.routes(output_row);
   }
@@ -95,6 +99,8 @@ class ReferenceBackend final : public Backend {
   [[nodiscard]] Values embed(const BatchSequence& sequence) const;
   [[nodiscard]] Values attend(const LayerTensors& layer, std::int64_t index, ReferenceCache& cache,
                               const Values& x, std::int64_t rows);
+  [[nodiscard]] Values feed_forward(const LayerTensors& layer, std::int64_t index,
+                                    const Values& normed, std::int64_t rows);
   void run_layer(std::int64_t index, ReferenceCache& cache, Values& x, std::int64_t rows);
   void keep_outputs(const BatchSequence& sequence, const Values& x, std::int64_t rows);
 
@@ -103,6 +109,7 @@ class ReferenceBackend final : public Backend {
   const ModelDescription& m_model;
   Values m_frequencies;
   reference::Experts m_experts;
+  reference::Taps m_taps;
   std::int64_t m_output_rows = 0;
   Values m_result;              // [output rows, hidden], after the last norm
   std::vector<float> m_logits;  // [rows asked for, vocabulary]
@@ -121,7 +128,11 @@ Result<void> ReferenceBackend::forward(const Batch& batch, const std::stop_token
     auto& cache = static_cast<ReferenceCache&>(*sequence.cache);
     const std::int64_t before = cache.length();
     const auto rows = static_cast<std::int64_t>(sequence.tokens.size());
+    // One sequence is all that a lane has; taps of several would need rows of each.
+    m_taps.begin(sequence.taps && batch.sequences.size() == 1 ? batch.taps : TapLevel::logits,
+                 sequence.output_rows);
     Values x = embed(sequence);
+    m_taps.record(Operation::embd, -1, x);
     m_experts.keep_last(sequence.output_rows);
     for (std::int64_t index = 0; index < m_model.layers; ++index) {
       if (stop.stop_requested()) {
@@ -154,16 +165,28 @@ Values ReferenceBackend::embed(const BatchSequence& sequence) const {
 void ReferenceBackend::run_layer(std::int64_t index, ReferenceCache& cache, Values& x,
                                  std::int64_t rows) {
   const LayerTensors& layer = m_checkpoint->layer(index);
-  add_to(x, attend(layer, index, cache, x, rows));
+  const Values attended = attend(layer, index, cache, x, rows);
+  m_taps.record(Operation::attn_out, index, attended);
+  add_to(x, attended);
+  m_taps.record(Operation::ffn_inp, index, x);
   const Values normed = normalised(x, layer.ffn_norm, rows);
-  if (m_model.moe.in_layer(index)) {
-    add_to(x, m_experts.run(layer, normed, rows, *m_pool));
-    return;
-  }
+  m_taps.record(Operation::ffn_norm, index, normed);
+  const Values delta = m_model.moe.in_layer(index) ? m_experts.run(layer, normed, rows, *m_pool)
+                                                   : feed_forward(layer, index, normed, rows);
+  m_taps.record(Operation::ffn_out, index, delta);
+  add_to(x, delta);
+  m_taps.record(Operation::l_out, index, x);
+}
+
+Values ReferenceBackend::feed_forward(const LayerTensors& layer, std::int64_t index,
+                                      const Values& normed, std::int64_t rows) {
   Values gate = linear(layer.gate, layer.gate_bias, normed, rows);
   const Values up = linear(layer.up, layer.up_bias, normed, rows);
+  m_taps.record(Operation::ffn_gate, index, gate);
+  m_taps.record(Operation::ffn_up, index, up);
   reference::swiglu(gate.data(), up.data(), static_cast<std::int64_t>(gate.size()), gate.data());
-  add_to(x, linear(layer.down, layer.down_bias, gate, rows));
+  m_taps.record(Operation::ffn_swiglu, index, gate);
+  return linear(layer.down, layer.down_bias, gate, rows);
 }
 
 Values ReferenceBackend::attend(const LayerTensors& layer, std::int64_t index,
@@ -172,10 +195,16 @@ Values ReferenceBackend::attend(const LayerTensors& layer, std::int64_t index,
   Values q = linear(layer.q, layer.q_bias, normed, rows);
   Values k = linear(layer.k, layer.k_bias, normed, rows);
   const Values v = linear(layer.v, layer.v_bias, normed, rows);
+  m_taps.record(Operation::attn_norm, index, normed);
+  m_taps.record(Operation::q_cur, index, q);
+  m_taps.record(Operation::k_cur, index, k);
+  m_taps.record(Operation::v_cur, index, v);
   if (m_model.qk_norm) {
     reference::rmsnorm(q.data(), layer.q_norm, m_model.rms_epsilon, rows * m_model.heads, q.data());
     reference::rmsnorm(k.data(), layer.k_norm, m_model.rms_epsilon, rows * m_model.kv_heads,
                        k.data());
+    m_taps.record(Operation::q_cur_normed, index, q);
+    m_taps.record(Operation::k_cur_normed, index, k);
   }
   std::vector<std::int64_t> positions(static_cast<std::size_t>(rows));
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -183,6 +212,8 @@ Values ReferenceBackend::attend(const LayerTensors& layer, std::int64_t index,
   }
   reference::rotate(q.data(), positions, m_model.heads, m_model.head_dim, m_frequencies);
   reference::rotate(k.data(), positions, m_model.kv_heads, m_model.head_dim, m_frequencies);
+  m_taps.record(Operation::q_rope, index, q);
+  m_taps.record(Operation::k_rope, index, k);
   ReferenceCache::Layer& stored = cache.layer(index);
   stored.keys.insert(stored.keys.end(), k.begin(), k.end());
   stored.values.insert(stored.values.end(), v.begin(), v.end());
@@ -201,6 +232,7 @@ Values ReferenceBackend::attend(const LayerTensors& layer, std::int64_t index,
                       position + 1, attended.data() + offset);
   };
   m_pool->run(static_cast<std::size_t>(rows), row_task);
+  m_taps.record(Operation::kqv_out, index, attended);
   return linear(layer.o, layer.o_bias, attended, rows);
 }
 
@@ -209,6 +241,7 @@ void ReferenceBackend::keep_outputs(const BatchSequence& sequence, const Values&
   const auto first = (rows - sequence.output_rows) * m_model.hidden;
   const Values wanted(x.begin() + first, x.end());
   const Values normed = normalised(wanted, m_checkpoint->final_norm(), sequence.output_rows);
+  m_taps.record(Operation::result_norm, m_model.layers, normed);
   m_result.insert(m_result.end(), normed.begin(), normed.end());
   m_output_rows += sequence.output_rows;
 }
