@@ -19,7 +19,7 @@ echo "requests (B). Kernels are chosen by the number of rows in flight, as GPU l
 echo
 "$driftscope" run --model samples/model --prompt "Blessed are they that" \
   --a hf-eager-like --b hf-eager-like --set-b neighbours=7 \
-  --steps 96 --taps layers --force -o out/demo.h5
+  --steps 96 --taps layers --reference --force -o out/demo.h5
 "$driftscope" export out/demo.h5 --to html -o out/demo.html --force --quiet
 "$driftscope" export out/demo.h5 --to png -o out/demo.png --force --quiet
 echo
