@@ -86,6 +86,7 @@ void round_span(Dtype dtype, float* values, std::size_t count) {
 }
 
 void widen(Dtype dtype, const void* source, float* target, std::size_t count) {
+  if (count == 0) return;
   const auto* halves = static_cast<const std::uint16_t*>(source);
   switch (dtype) {
     case Dtype::f32:
@@ -106,6 +107,7 @@ void widen(Dtype dtype, const void* source, float* target, std::size_t count) {
 }
 
 void narrow(Dtype dtype, const float* source, void* target, std::size_t count) {
+  if (count == 0) return;  // empty arrays may be null, which memcpy must not be given
   auto* halves = static_cast<std::uint16_t*>(target);
   switch (dtype) {
     case Dtype::f32:
