@@ -7,9 +7,10 @@ if(NOT DRIFTSCOPE_CUDA STREQUAL "OFF")
   endif()
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
-    # Turing to Blackwell in release; the dev presets name fewer.
+    # Code for Turing that the driver translates for any later device; the preset `cuda` holds machine
+    # code from Turing to Blackwell.
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-      set(CMAKE_CUDA_ARCHITECTURES 75 80 90 CACHE STRING "CUDA architectures")
+      set(CMAKE_CUDA_ARCHITECTURES 75-virtual CACHE STRING "CUDA architectures")
     endif()
     enable_language(CUDA)
     # CMake 3.25 does not know that nvcc 12 and later speak C++20.

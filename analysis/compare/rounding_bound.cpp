@@ -65,8 +65,10 @@ double matmul_error(const Side& side, std::int64_t k) {
     }
   }
   const double u = unit_roundoff(config.matmul_plan.accumulator);
-  return std::sqrt(static_cast<double>(k)) * probabilistic_gamma(longest, u) +
-         unit_roundoff(Dtype::f32);
+  // bf16_dot rounds its inputs to bf16 and flushes subnormals.
+  const double input = config.matmul_kernel == MatmulKernel::bf16_dot ? unit_roundoff(Dtype::bf16)
+                                                                      : unit_roundoff(Dtype::f32);
+  return std::sqrt(static_cast<double>(k)) * probabilistic_gamma(longest, u) + input;
 }
 
 double score_error(const Side& side) {

@@ -10,6 +10,7 @@
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
 #include "app/cli/gui_program.h"
+#include "engine/backend/cuda/cuda_module.h"
 #include "engine/config/envelope.h"
 #include "kernels/base/isa.h"
 
@@ -102,12 +103,12 @@ std::string environment_report() {
       "  HDF5           {}.{}.{}\n"
       "  window         {}\n"
       "  display        {}\n"
-      "  CUDA backend   not available in this version; models run on the CPU\n",
+      "  CUDA           {}\n",
       facts.version, facts.compiler, facts.compiler_flags, facts.cpu_model, facts.cores,
-      facts.cpu_isa, has_avx512_bf16() ? " (and AVX512-BF16, unused: not portable)" : "",
+      facts.cpu_isa, has_avx512_bf16() ? " (and AVX512-BF16: matmul_kernel=bf16_dot)" : "",
       facts.operating_system, major, minor, release,
       gui.value_or("driftscope-gui not found: plots and the window need it"),
-      has_display ? "yes" : "none: plots still work, the window needs one");
+      has_display ? "yes" : "none: plots still work, the window needs one", cuda_summary());
 }
 
 std::string model_report(const LoadedModel& model) {
