@@ -7,6 +7,7 @@
 #include "analysis/compare/findings.h"
 #include "engine/config/knob.h"
 #include "engine/config/rank_plans.h"
+#include "kernels/plan/plan_policy.h"
 
 namespace driftscope {
 
@@ -28,6 +29,12 @@ StepPlan step_plan(RunConfig config, const ExperimentFacts& facts, std::int64_t 
       .plan = plan_of_terms(
           config,
           {.m = rows, .n = facts.hidden, .k = facts.intermediate, .parts = facts.intermediate})};
+}
+
+// Of the output projection, whose rows ranks never share.
+ReductionPlan head_plan(const RunConfig& config, const ExperimentFacts& facts, std::int64_t rows) {
+  return matmul_plan(config.matmul_policy, config.matmul_plan, rows, facts.vocabulary,
+                     facts.hidden);
 }
 
 struct RowsAtStep {
@@ -135,16 +142,28 @@ void find_plan_difference(const RunContext& context, std::vector<Finding>& findi
   const RowsAtStep at = rows_to_judge_by(context);
   const StepPlan a = step_plan(facts.config_a, facts, at.rows_a, aligned);
   const StepPlan b = step_plan(facts.config_b, facts, at.rows_b, aligned);
-  const std::string change = describe_change(a.plan, b.plan);
-  if (change.empty()) return;
+  const std::string down = describe_change(a.plan, b.plan);
+  // In the prompt's call the output projection sees fewer rows than the layers; later as many.
+  const std::string head = at.step == 0
+                               ? std::string()
+                               : describe_change(head_plan(facts.config_a, facts, at.rows_a),
+                                                 head_plan(facts.config_b, facts, at.rows_b));
+  if (down.empty() && head.empty()) return;
   const bool ranks_differ = facts.config_a.tensor_parallel != facts.config_b.tensor_parallel;
+  std::string text =
+      at.rows_a == at.rows_b && !ranks_differ
+          ? std::string("The sums differ in")
+          : fmt::format("The order of sums differs: {} changes", describe_rows(at, facts));
+  if (!down.empty()) {
+    text += fmt::format(" the down projection ({} outputs of {} terms{}): {}", facts.hidden,
+                        facts.intermediate, ranks_differ ? ", shared by the ranks" : "", down);
+  }
+  if (!head.empty()) {
+    text += fmt::format("{} the output projection (lm_head, {} outputs of {} terms): {}",
+                        down.empty() ? "" : ";", facts.vocabulary, facts.hidden, head);
+  }
   findings.push_back(make_finding(
-      "plans_differ", Severity::info,
-      fmt::format(
-          "The order of sums differs: {} changes the down projection ({} outputs of {} terms{}): "
-          "{}",
-          describe_rows(at, facts), facts.hidden, facts.intermediate,
-          ranks_differ ? ", shared by the ranks" : "", change),
+      "plans_differ", Severity::info, text,
       {{"step", at.step < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(at.step)},
        {"rows_a", a.rows},
        {"rows_b", b.rows},

@@ -55,6 +55,38 @@ TEST(PlanFinding, NamesRowsInFlightAndTheSplitThatTheyChanged) {
   EXPECT_NE(finding->text.find("split-K from 8 to 4"), std::string::npos) << finding->text;
 }
 
+// 1024 outputs are wide: 1 row gives split 8 / 4 = 2, 8 rows 4 / 4 = 1.
+TEST(PlanFinding, NamesTheOutputProjection) {
+  ExperimentFacts facts;
+  facts.vocabulary = 1024;
+  facts.hidden = 192;
+  facts.intermediate = 512;
+  facts.config_a.matmul_policy = facts.config_b.matmul_policy = PlanPolicy::shape_dependent;
+  facts.config_b.neighbours = 7;
+  const auto comparison = ComparisonBuilder(facts, {}).snapshot(TraceState::complete);
+  const Finding* finding = plans_finding(*comparison);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(
+      finding->text.find("output projection (lm_head, 1024 outputs of 192 terms): split-K from "
+                         "2 to 1"),
+      std::string::npos)
+      << finding->text;
+}
+
+// The same rows on both sides: no order that the batch changed.
+TEST(PlanFinding, AnAccumulatorIsNoOrder) {
+  RunConfig a;
+  RunConfig b;
+  b.matmul_plan.accumulator = Accumulator::f64;
+  const auto comparison = compare(a, b);
+  const Finding* finding = plans_finding(*comparison);
+  ASSERT_NE(finding, nullptr);
+  EXPECT_TRUE(finding->text.starts_with(
+      "The sums differ in the down projection (192 outputs of 512 terms): accumulator from f32 to "
+      "f64"))
+      << finding->text;
+}
+
 TEST(PlanFinding, SaysNothingWhereOnePlanServesEveryShape) {
   EXPECT_EQ(plans_finding(*compare(PlanPolicy::invariant, 7)), nullptr);
   EXPECT_EQ(plans_finding(*compare(PlanPolicy::shape_dependent, 0)), nullptr);
