@@ -163,7 +163,10 @@ std::string describe_bound(const Divergence& d, const RunContext& context) {
   if (!context.bound.known) return "no a-priori rounding bound is known for this pair";
   if (context.bound.relative == 0.0) return "no knob differs that could change a bit";
   if (noise_is_known(d, context)) {
-    return fmt::format("{} times the noise that the f64 reference shows", figure(d.noise_ratio));
+    return fmt::format(
+        "{} times the noise that the f64 reference shows (roundings that both sides share are part "
+        "of it, so a fault well below it can hide)",
+        figure(d.noise_ratio));
   }
   const bool beyond = d.drift > d.rounding_bound;
   std::string text = fmt::format("{} the a-priori rounding bound {}", beyond ? "beyond" : "within",

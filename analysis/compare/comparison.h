@@ -165,6 +165,9 @@ struct ReferenceResult {
   std::int64_t steps = 0;  // with both errors
   double error_a = 0.0;    // median centred_rms of A - reference; NaN without any
   double error_b = 0.0;
+  // A rounding of the sides that the reference does not do, so that no noise ratio is known; else
+  // empty.
+  std::string shared_rounding;
 };
 
 struct TokenPiece {

@@ -12,6 +12,7 @@
 #include "analysis/compare/statistics.h"
 #include "engine/config/knob.h"
 #include "kernels/base/display_text.h"
+#include "kernels/plan/kv_dtype.h"
 
 namespace driftscope {
 
@@ -55,6 +56,21 @@ void fill_drift_excess(Comparison& comparison, double usual) {
 
 // Largest of a step's error and the run's usual one: the error of one step is a small sample.
 double settled(double error, double usual) { return error > usual ? error : usual; }
+
+// Roundings that both sides do and the reference does not are part of both errors, and hide drift
+// far below them. Where they are as coarse as these, the errors predict nothing.
+std::string shared_rounding(const ExperimentFacts& facts) {
+  for (const RunConfig* config : {&facts.config_a, &facts.config_b}) {
+    if (config->quantisation != Quantisation::none) return "quantised weights";
+    if (!plain_dtype(config->kv_dtype)) return "an 8-bit cache";
+    if (config->rope_table_dtype == RopeTableDtype::bf16) return "a bf16 RoPE table";
+    if (effective_dtype(config->weight_dtype, facts.stored_dtype) != facts.stored_dtype ||
+        effective_dtype(config->lm_head_dtype, facts.stored_dtype) != facts.stored_dtype) {
+      return "rounded weights";
+    }
+  }
+  return {};
+}
 
 void fill_noise_ratio(Comparison& comparison, const RoundingBound& bound) {
   const std::size_t ratio = *metric_index("noise_ratio");
@@ -133,8 +149,11 @@ void conclude(Comparison& comparison, const ExperimentFacts& facts) {
   const auto positions = static_cast<std::int64_t>(
       std::max(facts.prompt_a.size(), facts.prompt_b.size()) + comparison.steps.size());
   const RoundingBound bound = rounding_bound(facts, positions);
-  fill_noise_ratio(comparison, bound);
+  const std::string shared = shared_rounding(facts);
+  // Where no knob differs that could change a bit, there is no noise to compare with.
+  if (shared.empty() && bound.relative > 0.0) fill_noise_ratio(comparison, bound);
   comparison.reference = reference_of(comparison);
+  comparison.reference.shared_rounding = shared;
   comparison.statistics = all_statistics(comparison);
   const RunContext context{.comparison = comparison,
                            .facts = facts,

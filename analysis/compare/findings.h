@@ -27,6 +27,7 @@ void find_first_tap_drift(const RunContext& context, std::vector<Finding>& findi
 void find_route_flips(const RunContext& context, std::vector<Finding>& findings);
 void find_free_route_flips(const RunContext& context, std::vector<Finding>& findings);
 void find_flip_after_route(const RunContext& context, std::vector<Finding>& findings);
+void find_drift_without_cause(const RunContext& context, std::vector<Finding>& findings);
 void find_noise_excess(const RunContext& context, std::vector<Finding>& findings);
 void find_tap_jump(const RunContext& context, std::vector<Finding>& findings);
 

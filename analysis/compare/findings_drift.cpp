@@ -286,27 +286,53 @@ void find_first_tap_drift(const RunContext& context, std::vector<Finding>& findi
 void find_noise_excess(const RunContext& context, std::vector<Finding>& findings) {
   const Comparison& comparison = context.comparison;
   if (!comparison.reference.present || context.bound.relative == 0.0) return;
-  const auto ratios = metric_column(comparison, "noise_ratio");
   const double factor = comparison.policy.excess_factor;
-  const auto steps =
-      std::count_if(ratios.begin(), ratios.end(), [&](double ratio) { return ratio >= factor; });
+  std::int64_t steps = 0;
+  double error_a = 0.0;
+  double error_b = 0.0;
+  for (const auto& step : comparison.steps) {
+    if (!(metric_value(step->metrics, "noise_ratio") >= factor)) continue;
+    ++steps;
+    error_a += metric_value(step->metrics, "error_a");
+    error_b += metric_value(step->metrics, "error_b");
+  }
   if (steps == 0) return;
-  const ReferenceResult& reference = comparison.reference;
-  // Each side's error relative to what the derivation of the rounding bound expects of it.
-  const bool b =
-      reference.error_b * context.bound.relative_a > reference.error_a * context.bound.relative_b;
+  error_a /= static_cast<double>(steps);
+  error_b /= static_cast<double>(steps);
+  // At those steps, each side's error against what the derivation of the bound expects of it.
+  const bool b = error_b * context.bound.relative_a > error_a * context.bound.relative_b;
   findings.push_back(make_finding(
       "noise_excess", Severity::warning,
       fmt::format(
           "At {} of {} the drift is {} times and more what rounding makes of it by the f64 "
-          "reference; {} is the side that is too far from exact (median errors: A {}, B {}): "
+          "reference; {} is the side that is too far from exact (errors there: A {}, B {}): "
           "look for a fault there",
-          steps, counted(static_cast<std::int64_t>(ratios.size()), "step"), figure(factor),
-          b ? 'B' : 'A', figure(reference.error_a), figure(reference.error_b)),
+          steps, counted(static_cast<std::int64_t>(comparison.steps.size()), "step"),
+          figure(factor), b ? 'B' : 'A', figure(error_a), figure(error_b)),
       {{"steps", steps},
        {"side", b ? "b" : "a"},
-       {"error_a", json_number(reference.error_a)},
-       {"error_b", json_number(reference.error_b)}}));
+       {"error_a", json_number(error_a)},
+       {"error_b", json_number(error_b)}}));
+}
+
+// Drift where the sides differ in nothing that may change a bit: never rounding.
+void find_drift_without_cause(const RunContext& context, std::vector<Finding>& findings) {
+  const Comparison& comparison = context.comparison;
+  if (!context.bound.known || context.bound.relative != 0.0 || !any_bit_differs(comparison) ||
+      !describe_input_difference(context.facts).empty()) {
+    return;
+  }
+  const StepComparison* largest = largest_step(comparison, "max_abs");
+  findings.push_back(make_finding(
+      "drift_without_cause", Severity::error,
+      fmt::format(
+          "The logits differ{} although the sides differ in no setting that may change a "
+          "bit: look for a fault of memory, of the machine or of this tool",
+          largest == nullptr
+              ? std::string()
+              : fmt::format(" (by up to {} at step {})",
+                            figure(metric_value(largest->metrics, "max_abs")), largest->step)),
+      {{"steps", comparison.steps.size()}}));
 }
 
 // At the step of the first flip, or of the largest drift: the tap whose relative rms grew most over

@@ -58,11 +58,12 @@ void find_route_flips(const RunContext& context, std::vector<Finding>& findings)
   const RouteComparison& routes = context.comparison.routes;
   if (routes.decisions == 0) return;
   if (routes.flips.empty()) {
-    findings.push_back(
-        make_finding("routes_equal", Severity::info,
-                     fmt::format("The routers of A and B chose the same experts in all {}",
-                                 counted(routes.decisions, "decision")),
-                     {{"decisions", routes.decisions}}));
+    findings.push_back(make_finding(
+        "routes_equal", Severity::info,
+        fmt::format("The routers of A and B chose the same experts in all {} of the rows whose "
+                    "logits were recorded (earlier rows of the prompt are not)",
+                    counted(routes.decisions, "decision")),
+        {{"decisions", routes.decisions}}));
     return;
   }
   const auto flips = static_cast<std::int64_t>(routes.flips.size());

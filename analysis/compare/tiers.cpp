@@ -212,8 +212,19 @@ TierCheck check_semantic(const Comparison& comparison, const TierCheck& token) {
   return {Tier::semantic, std::nullopt, "meaning is not checked in this version"};
 }
 
+// A that does not repeat its own bits: whatever differs or agrees after that says nothing.
+bool control_failed(const Comparison& comparison) {
+  const ControlResult& control = comparison.control;
+  return control.present && control.steps > 0 && !control.bits_equal;
+}
+
 TierCheck check_inconclusive(const RunContext& context) {
   const Comparison& comparison = context.comparison;
+  if (control_failed(comparison)) {
+    return {Tier::inconclusive, true,
+            "A does not repeat itself (control lane), so nothing that agrees or differs can be "
+            "trusted"};
+  }
   if (comparison.prompt_a != comparison.prompt_b) {
     return {Tier::inconclusive, true, "the prompts differ: these are different tasks"};
   }
@@ -232,6 +243,11 @@ std::vector<TierCheck> check_tiers(const RunContext& context) {
   std::vector<TierCheck> tiers{check_bitwise(comparison, token), check_tolerance(comparison), token,
                                check_semantic(comparison, token)};
   TierCheck inconclusive = check_inconclusive(context);
+  if (control_failed(comparison)) {
+    for (TierCheck& check : tiers) {
+      if (check.holds == true) check.holds.reset();
+    }
+  }
   const bool any_holds = std::any_of(tiers.begin(), tiers.end(),
                                      [](const TierCheck& check) { return check.holds == true; });
   TierCheck different{Tier::different, std::nullopt, "not decided"};

@@ -222,7 +222,8 @@ void add_findings(Block& block, const Comparison& comparison) {
       std::string_view{"drift_without_flip"},   std::string_view{"lane_ended_early"},
       std::string_view{"divergence_at_step_0"}, std::string_view{"plans_differ"},
       std::string_view{"ranks_differ"},         std::string_view{"noise_excess"},
-      std::string_view{"route_flips"},          std::string_view{"routes_equal"}};
+      std::string_view{"drift_without_cause"},  std::string_view{"route_flips"},
+      std::string_view{"routes_equal"}};
   for (const Finding& finding : comparison.findings) {
     if (std::find(kShown.begin(), kShown.end(), finding.id) == kShown.end()) continue;
     const bool begins = finding.id == "first_tap_drift";
@@ -251,6 +252,9 @@ void add_reference(Block& block, const Comparison& comparison) {
       noise != nullptr && noise->count > 0) {
     text += fmt::format("; drift is {} times that noise (median), at most {} times",
                         figure(noise->p50), figure(noise->maximum));
+  } else if (!reference.shared_rounding.empty()) {
+    text += fmt::format("; that holds {}, which f64 does not have, so no noise ratio is known",
+                        reference.shared_rounding);
   }
   block.add("reference", text);
 }

@@ -97,5 +97,60 @@ TEST(NoiseRatio, FindsAFaultThatIsAlikeAtEveryStep) {
   EXPECT_NE(excess->text.find("B is the side"), std::string::npos) << excess->text;
 }
 
+TEST(NoiseRatio, NamesTheSideOfTheStepsInQuestion) {
+  test::Script script = script_of(0x1p-11F, 0x1p-12F);  // A is usually further off
+  script.forced[7].logits = {4.0F, 1.0F, 0.25F, -1.25F};
+  script.forced[7].choice = TokenId{0};
+  const auto comparison = script.run();
+  const Finding* excess = test::find(*comparison, "noise_excess");
+  ASSERT_NE(excess, nullptr);
+  EXPECT_NE(excess->text.find("At 1 of 20 steps"), std::string::npos) << excess->text;
+  EXPECT_NE(excess->text.find("B is the side"), std::string::npos) << excess->text;
+}
+
+// Both sides read the same int4 codes: their distance from the checkpoint is no noise of either.
+TEST(NoiseRatio, IsNotKnownWhereBothSidesShareACoarserRounding) {
+  for (const auto& change : std::vector<void (*)(RunConfig&)>{
+           [](RunConfig& config) { config.quantisation = Quantisation::int4_symmetric; },
+           [](RunConfig& config) { config.kv_dtype = KvDtype::fp8_e4m3; },
+           [](RunConfig& config) { config.rope_table_dtype = RopeTableDtype::bf16; }}) {
+    test::Script script = script_of(0x1p-12F, 0x1p-12F);
+    change(script.facts.config_a);
+    change(script.facts.config_b);
+    const auto comparison = script.run();
+    EXPECT_TRUE(comparison->reference.present);
+    EXPECT_FALSE(comparison->reference.shared_rounding.empty());
+    for (const auto& step : comparison->steps) {
+      EXPECT_TRUE(std::isnan(metric_value(step->metrics, "noise_ratio")));
+    }
+  }
+}
+
+TEST(Drift, WithoutAnyCauseIsAnError) {
+  test::Script script = script_of(0x1p-12F, 0x1p-12F);
+  script.facts.config_b = script.facts.config_a;
+  script.facts.config_b.threads = 1;
+  const auto comparison = script.run();
+  const Finding* finding = test::find(*comparison, "drift_without_cause");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_EQ(finding->severity, Severity::error);
+  for (const auto& step : comparison->steps) {
+    EXPECT_TRUE(std::isnan(metric_value(step->metrics, "noise_ratio")));
+  }
+  EXPECT_EQ(test::find(*script_of(0x1p-12F, 0x1p-12F).run(), "drift_without_cause"), nullptr);
+}
+
+// A that does not repeat itself proves nothing, whatever agrees.
+TEST(Control, ThatFailsMakesTheVerdictInconclusive) {
+  test::Script script = script_of(0.0F, 0.0F);
+  script.control[3].logits[1] += 0.5F;
+  const auto comparison = script.run();
+  EXPECT_EQ(comparison->verdict, Tier::inconclusive);
+  for (const TierCheck& check : comparison->tiers) {
+    if (check.tier == Tier::inconclusive) continue;
+    EXPECT_NE(check.holds, true) << name_of(check.tier);
+  }
+}
+
 }  // namespace
 }  // namespace driftscope

@@ -44,6 +44,9 @@ Result<void> check_matmul_kernel(const RunConfig& config, const HostWeights& wei
     return refuse(
         "needs a CPU with AVX512-BF16, which this one is not; use matmul_kernel=portable");
   }
+  if (config.isa == IsaChoice::scalar || config.isa == IsaChoice::avx2) {
+    return refuse("is an AVX-512 instruction; use isa=auto or isa=avx512");
+  }
   if (!bf16_dot_accepts(config.matmul_plan)) {
     return refuse(
         fmt::format("runs with 16, 32 or 64 lanes and accumulator f32, bf16 or f16, not lanes={} "
