@@ -8,8 +8,6 @@
 
 #include "kernels/matmul/matmul_kernels.h"
 
-#define DRIFTSCOPE_INLINE [[gnu::always_inline]] inline
-
 namespace driftscope::matmul_detail {
 namespace {
 
@@ -211,41 +209,79 @@ DRIFTSCOPE_INLINE Codes::Table group_table(const QuantisedView& view, std::int64
                       view.zeros == nullptr ? 8.0F : static_cast<float>(view.zeros[at]));
 }
 
-template <bool SmallGroups, int Q, int MR, int NR>
+// Vectors first … last - 1 of a block that is not taken whole. x: [MR] rows at the block's start;
+// `terms` of the block belong to the chunk, what follows up to `last` is padding.
+template <int Q, int MR, int NR>
+DRIFTSCOPE_INLINE void int4_edge(const CodesJob& job, const float* const* x,
+                                 const std::uint8_t* const* w, std::int64_t j0, std::int64_t k,
+                                 std::int64_t first, std::int64_t last, std::int64_t terms,
+                                 V (*sums)[MR * NR]) {
+  Codes::Words words[NR];
+  for (int j = 0; j < NR; ++j) words[j] = Codes::load_block(w[j] + k / 2);
+#pragma GCC unroll 16
+  for (int v = 0; v < Codes::words_vectors; ++v) {
+    if (v < first || v >= last) continue;
+    const std::int64_t left = terms - v * kWidth;
+    const int count = static_cast<int>(left < 0 ? 0 : smaller(left, kWidth));
+#pragma GCC unroll 8
+    for (int j = 0; j < NR; ++j) {
+      V weights = Vec::zero();
+      if (count > 0) {
+        const auto table = group_table(job.codes, j0 + j, k + v * kWidth);
+        weights = Codes::keep_first(Codes::value(table, words[j], v), count);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < MR; ++i) {
+        const V row = load_weights_part<Dtype::f32>(x[i], v * kWidth, count);
+        sums[v % Q][i * NR + j] = Vec::fma(row, weights, sums[v % Q][i * NR + j]);
+      }
+    }
+  }
+}
+
+// A chunk begins on a whole step of the lanes, so each vector of a block keeps its lanes.
+template <int Q, int MR, int NR>
 [[gnu::noinline]] void int4_tile(const CodesJob& job, std::int64_t i0, std::int64_t j0) {
   constexpr int kVectors = Codes::words_vectors;
+  constexpr std::int64_t kLanes = std::int64_t{Q} * kWidth;
   const QuantisedView& view = job.codes;
-  const float* x[MR];
+  const bool small_groups = view.group < kInt4Block;
+  const std::int64_t end = job.begin + job.length;
+  const float* x[MR];  // where term 0 of the row would be
   const std::uint8_t* w[NR];
-  for (int i = 0; i < MR; ++i) x[i] = job.x + (i0 + i) * job.x_stride;
-  for (int j = 0; j < NR; ++j) {
-    w[j] = view.codes + (j0 + j) * view.code_stride + job.begin / 2;
-  }
+  for (int i = 0; i < MR; ++i) x[i] = job.x + (i0 + i) * job.x_stride - job.begin;
+  for (int j = 0; j < NR; ++j) w[j] = view.codes + (j0 + j) * view.code_stride;
   V sums[Q][MR * NR];
 #pragma GCC unroll 8
   for (int q = 0; q < Q; ++q) {
 #pragma GCC unroll 32
     for (int t = 0; t < MR * NR; ++t) sums[q][t] = Vec::zero();
   }
-  Codes::Table tables[NR];
-  Codes::Words words[NR];
   const std::int64_t ahead = NR * view.code_stride;  // the next tile's rows
-  std::int64_t k = 0;
-  for (; k + kInt4Block <= job.length; k += kInt4Block) {
+  for (std::int64_t k = job.begin / kInt4Block * kInt4Block; k < end; k += kInt4Block) {
+    if (k < job.begin || k + kInt4Block > end) {
+      const float* rows[MR];
+      for (int i = 0; i < MR; ++i) rows[i] = x[i] + k;
+      const std::int64_t first = k < job.begin ? (job.begin - k) / kWidth : 0;
+      const std::int64_t terms = smaller(end - k, kInt4Block);
+      const std::int64_t last = (terms + kLanes - 1) / kLanes * Q;
+      int4_edge<Q, MR, NR>(job, rows, w, j0, k, first, last, terms, sums);
+      continue;
+    }
+    Codes::Table tables[NR];
+    Codes::Words words[NR];
 #pragma GCC unroll 8
     for (int j = 0; j < NR; ++j) {
       const std::uint8_t* block = w[j] + k / 2;
       __builtin_prefetch(block + ahead);
       words[j] = Codes::load_block(block);
-      tables[j] = group_table(view, j0 + j, job.begin + k);
+      tables[j] = group_table(view, j0 + j, k);
     }
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
-      if (SmallGroups && v > 0 && v * kWidth % 16 == 0 && v * kWidth % view.group == 0) {
+      if (small_groups && v > 0 && v * kWidth % 16 == 0 && v * kWidth % view.group == 0) {
 #pragma GCC unroll 8
-        for (int j = 0; j < NR; ++j) {
-          tables[j] = group_table(view, j0 + j, job.begin + k + v * kWidth);
-        }
+        for (int j = 0; j < NR; ++j) tables[j] = group_table(view, j0 + j, k + v * kWidth);
       }
       V row[MR];
 #pragma GCC unroll 8
@@ -256,30 +292,6 @@ template <bool SmallGroups, int Q, int MR, int NR>
 #pragma GCC unroll 8
         for (int i = 0; i < MR; ++i) {
           sums[v % Q][i * NR + j] = Vec::fma(row[i], weights, sums[v % Q][i * NR + j]);
-        }
-      }
-    }
-  }
-  if (k < job.length) {  // the last block: some terms, then padding up to a whole step of lanes
-    constexpr std::int64_t kLanes = std::int64_t{Q} * kWidth;
-    const std::int64_t steps = (job.length - k + kLanes - 1) / kLanes;
-    for (int j = 0; j < NR; ++j) words[j] = Codes::load_block(w[j] + k / 2);
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
-      if (v >= steps * Q) break;
-      const std::int64_t count = job.length - k - v * kWidth;
-      const int terms = static_cast<int>(count < 0 ? 0 : smaller(count, kWidth));
-#pragma GCC unroll 8
-      for (int j = 0; j < NR; ++j) {
-        V weights = Vec::zero();
-        if (terms > 0) {
-          const auto table = group_table(view, j0 + j, job.begin + k + v * kWidth);
-          weights = Codes::keep_first(Codes::value(table, words[j], v), terms);
-        }
-#pragma GCC unroll 8
-        for (int i = 0; i < MR; ++i) {
-          const V row = load_weights_part<Dtype::f32>(x[i], k + v * kWidth, terms);
-          sums[v % Q][i * NR + j] = Vec::fma(row, weights, sums[v % Q][i * NR + j]);
         }
       }
     }
@@ -303,10 +315,7 @@ constexpr int codes_outputs(bool int4) {
 
 template <int Q, int MR, int NR>
 DRIFTSCOPE_INLINE void codes_tile(const CodesJob& job, std::int64_t i0, std::int64_t j0) {
-  if (job.codes.is_int4()) {
-    if (job.codes.group < kInt4Block) return int4_tile<true, Q, MR, NR>(job, i0, j0);
-    return int4_tile<false, Q, MR, NR>(job, i0, j0);
-  }
+  if (job.codes.is_int4()) return int4_tile<Q, MR, NR>(job, i0, j0);
   if (job.codes.is_fp8()) return bytes_tile<CodeKind::fp8, Q, MR, NR>(job, i0, j0);
   return bytes_tile<CodeKind::int8, Q, MR, NR>(job, i0, j0);
 }
@@ -348,6 +357,12 @@ void run_codes(const CodesJob& job) {
 
 // ---- to f32, for everything else ----
 
+// The first `count` elements; whole vectors by plain stores, which loads soon after can follow.
+DRIFTSCOPE_INLINE void store_first(float* target, V values, std::int64_t count) {
+  if (count >= kWidth) return Vec::store(target, values);
+  Vec::store_part(target, values, static_cast<int>(count));
+}
+
 void dequantise_bytes(const DequantiseJob& job, std::int64_t row) {
   const std::uint8_t* w = job.codes.codes + row * job.codes.code_stride + job.begin;
   float* target = job.target + row * job.target_stride;
@@ -358,8 +373,7 @@ void dequantise_bytes(const DequantiseJob& job, std::int64_t row) {
     const std::int64_t count = job.length - k;
     const V values = fp8 ? byte_values_part<CodeKind::fp8>(w + k, count)
                          : byte_values_part<CodeKind::int8>(w + k, count);
-    Vec::store_part(target + k, Codes::multiply(values, factor),
-                    static_cast<int>(smaller(count, kWidth)));
+    store_first(target + k, Codes::multiply(values, factor), count);
   }
 }
 
@@ -376,8 +390,7 @@ void dequantise_int4(const DequantiseJob& job, std::int64_t row) {
       if (v > 0 && (job.begin + at) % job.codes.group == 0) {
         table = group_table(job.codes, row, job.begin + at);
       }
-      Vec::store_part(target + at, Codes::value(table, words, v),
-                      static_cast<int>(smaller(job.length - at, kWidth)));
+      store_first(target + at, Codes::value(table, words, v), job.length - at);
     }
   }
 }
@@ -394,4 +407,3 @@ void run_dequantise(const DequantiseJob& job) {
 
 }  // namespace
 }  // namespace driftscope::matmul_detail
-

@@ -21,9 +21,10 @@ constexpr std::int64_t kMostCodesRows = 6;
 
 bool runs_on_codes(const Call& call) {
   const QuantisedView& codes = call.arguments.weight.quantised;
-  return codes.present() && call.arguments.m <= kMostCodesRows &&
-         (!codes.is_int4() || (codes.first_term % kInt4Block == 0 &&
-                               (call.chunks == 1 || call.chunk % kInt4Block == 0)));
+  if (!codes.present() || call.arguments.m > kMostCodesRows) return false;
+  const std::int64_t lanes = call.arguments.plan.lanes;
+  return !codes.is_int4() ||
+         (codes.first_term % lanes == 0 && (call.chunks == 1 || call.chunk % lanes == 0));
 }
 
 // Outputs [n0, n0 + count) of every row.

@@ -29,7 +29,8 @@ struct DirectJob {
 };
 
 // The same for quantised weights. Terms count from the start of the row of codes, whatever
-// codes.first_term says; int8 and fp8: any `begin`, int4: a multiple of kInt4Block.
+// codes.first_term says; int8 and fp8: any `begin`, int4: a multiple of the
+// lanes.
 struct CodesJob {
   const float* x = nullptr;  // [m, length], row stride x_stride
   std::int64_t x_stride = 0;
@@ -44,7 +45,8 @@ struct CodesJob {
   std::int64_t out_stride = 0;
 };
 
-// Terms begin … begin + length - 1 of `rows` rows as f32; `begin` as in CodesJob.
+// Terms begin … begin + length - 1 of `rows` rows as f32; int4: `begin` is a
+// multiple of kInt4Block.
 struct DequantiseJob {
   QuantisedView codes;  // from the first row on
   std::int64_t rows = 0;

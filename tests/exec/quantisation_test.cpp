@@ -7,6 +7,7 @@
 #include "engine/backend/host/host_weights.h"
 #include "engine/config/knob.h"
 #include "kernels/quant/quantise.h"
+#include "tests/exec/ranked_model.h"
 #include "tests/exec/recording.h"
 #include "tests/exec/tiny_checkpoint.h"
 
@@ -186,6 +187,37 @@ TEST(QuantisedRuns, EightBitCachesChangeBitsAndPagesDoNot) {
     EXPECT_TRUE(same_logits(coded, run(config_with({type, "attention_page=8"})))) << type;
     EXPECT_TRUE(same_logits(coded, run(config_with({type, "isa=scalar"})))) << type;
   }
+}
+
+// Ranks share a row of codes: columns that begin inside a block of int4, or inside a group.
+TEST(QuantisedRuns, RanksGiveTheSameBitsWithOneTreeOfSums) {
+  for (const char* format : {"int8_w8a16", "fp8_channel", "int4_symmetric", "int4_asymmetric"}) {
+    std::vector<RecordedStep> alone;
+    for (const std::int64_t ranks : {1, 2, 8}) {
+      RunConfig config = invariant_config(ranks);
+      config.quantisation_group = 32;
+      ASSERT_TRUE(set_knob(config, "quantisation", format));
+      const auto steps = generate(input_of(eight_heads(), config), 3);
+      if (alone.empty()) alone = steps;
+      EXPECT_TRUE(same_logits(alone, steps)) << format << " " << ranks << " ranks";
+    }
+  }
+}
+
+// Each rank has scales of its own for its inputs: the codes differ, so no order of sums helps.
+TEST(QuantisedRuns, RanksOfIntegerActivationsDifferAndSaySo) {
+  RunConfig one = config_of(1);
+  RunConfig two = config_of(2);
+  one.quantisation = two.quantisation = Quantisation::int8_w8a8;
+  EXPECT_FALSE(same_logits(generate(input_of(eight_heads(), one), 2),
+                           generate(input_of(eight_heads(), two), 2)));
+  RunConfig invariant = invariant_config(2);
+  invariant.quantisation = Quantisation::int8_w8a8;
+  RecordingSink sink;
+  const LaneInput input = input_of(eight_heads(), invariant);
+  const auto done = run_lockstep({.a = input, .b = input, .steps = 1}, sink, {}, {});
+  ASSERT_FALSE(done);
+  EXPECT_NE(done.error().message.find("tensor_parallel_invariant"), std::string::npos);
 }
 
 }  // namespace

@@ -247,6 +247,42 @@ TEST(QuantMatmul, RowsDoNotSeeTheirNeighbours) {
   }
 }
 
+// Part of the rows and of the terms, as ranks take them: the bits of a matrix of those weights.
+TEST(QuantMatmul, SlicesMatchTheDefinition) {
+  for (const QuantSpec& spec : float_specs()) {
+    const Problem problem({.m = 9, .n = 40, .k = 420}, spec);
+    for (const std::int64_t first : {0, 16, 100, 128, 256, 419}) {
+      for (const std::int64_t m : {1, 9}) {
+        const std::int64_t count = std::min<std::int64_t>(150, 420 - first);
+        const WeightView part =
+            column_slice(row_slice(problem.weights().weight(), 5, 30), first, count);
+        const ReductionPlan plan{.lanes = 32};
+        std::vector<float> expected;
+        for (std::int64_t i = 0; i < m; ++i) {
+          for (std::int64_t j = 5; j < 35; ++j) {
+            expected.push_back(reduce_dot(plan, problem.x().data() + i * 420 + first,
+                                          problem.values().data() + j * 420 + first, count));
+          }
+        }
+        for (const MatmulVariant& variant : matmul_variants()) {
+          if (!isa_supported(variant.isa)) continue;
+          std::vector<float> y(expected.size());
+          SerialParallel serial;
+          variant.run({.x = problem.x().data() + first,
+                       .m = m,
+                       .weight = part,
+                       .y = y.data(),
+                       .x_stride = 420,
+                       .plan = plan},
+                      serial);
+          EXPECT_EQ(bit_difference(y, expected), "")
+              << variant.name << " " << to_string(spec) << " from " << first << " m=" << m;
+        }
+      }
+    }
+  }
+}
+
 // Higham, Accuracy and Stability, section 3.1, as in the tests of plain weights; int8_dynamic
 // makes one rounding for each of its two products and one for the sum.
 TEST(QuantMatmul, StaysWithinTheRoundingBoundOfTheF64Reference) {

@@ -54,10 +54,12 @@ std::string obstacle(std::int64_t ranks, const ModelDescription& model) {
 }  // namespace
 
 Result<void> check_ranks(const RunConfig& config, const ModelDescription& model) {
-  if (config.tensor_parallel > 1 && config.quantisation != Quantisation::none) {
+  // A rank quantises the inputs that it has, so its scale depends on how many ranks share a row.
+  if (config.tensor_parallel > 1 && config.tensor_parallel_invariant &&
+      config.quantisation == Quantisation::int8_w8a8) {
     return fail(ErrorKind::engine,
-                "knob tensor_parallel: ranks cannot share quantised weights in this version; give "
-                "--set tensor_parallel=1 or quantisation=none");
+                "knob tensor_parallel_invariant: int8_w8a8 scales the inputs of each rank on its "
+                "own; give --set quantisation=int8_w8a16 or tensor_parallel_invariant=false");
   }
   const std::string what = obstacle(config.tensor_parallel, model);
   if (what.empty()) return {};
