@@ -45,11 +45,7 @@ RopeScaling read_scaling(ConfigFields& scaling) {
 }
 
 void check_same_scaling(ConfigFields& fields, const RopeScaling& older, const RopeScaling& newer) {
-  const bool same = older.kind == newer.kind && older.factor == newer.factor &&
-                    older.low_frequency_factor == newer.low_frequency_factor &&
-                    older.high_frequency_factor == newer.high_frequency_factor &&
-                    older.original_max_positions == newer.original_max_positions;
-  if (!same) fields.refuse("rope_scaling and rope_parameters differ; keep one of them");
+  if (!(older == newer)) fields.refuse("rope_scaling and rope_parameters differ; keep one of them");
 }
 
 // One of the two groups; nothing where it is absent or not an object.
@@ -83,6 +79,25 @@ double llama3_frequency(const RopeScaling& scaling, double frequency) {
   return (1.0 - smooth) * (frequency / scaling.factor) + smooth * frequency;
 }
 
+double scaled_frequency(const RopeScaling& scaling, double frequency, std::int64_t index,
+                        bool long_sequence) {
+  switch (scaling.kind) {
+    case RopeScaling::Kind::none:
+    case RopeScaling::Kind::yarn:  // not read yet
+      return frequency;
+    case RopeScaling::Kind::linear:
+      return frequency / scaling.factor;
+    case RopeScaling::Kind::llama3:
+      return llama3_frequency(scaling, frequency);
+    case RopeScaling::Kind::longrope:
+    case RopeScaling::Kind::divisors:
+      break;
+  }
+  const bool use_long = long_sequence && scaling.kind == RopeScaling::Kind::longrope;
+  const auto& divisors = use_long ? scaling.long_divisors : scaling.short_divisors;
+  return frequency / divisors[static_cast<std::size_t>(index)];
+}
+
 }  // namespace
 
 void read_rope(ConfigFields& fields, ModelDescription& description) {
@@ -108,23 +123,16 @@ void read_rope(ConfigFields& fields, ModelDescription& description) {
   }
 }
 
-std::vector<double> ModelDescription::inverse_frequencies() const {
+std::vector<double> ModelDescription::inverse_frequencies(bool local, bool long_sequence) const {
+  const double theta = local ? local_rope_theta.value_or(rope_theta) : rope_theta;
+  const RopeScaling& scaling = local && local_rope_theta ? local_rope_scaling : rope_scaling;
+  const std::int64_t width = rotated();
   std::vector<double> frequencies;
-  frequencies.reserve(static_cast<std::size_t>(head_dim / 2));
-  for (std::int64_t i = 0; i < head_dim / 2; ++i) {
-    const double exponent = -static_cast<double>(2 * i) / static_cast<double>(head_dim);
-    const double frequency = portable::pow(rope_theta, exponent);
-    switch (rope_scaling.kind) {
-      case RopeScaling::Kind::none:
-        frequencies.push_back(frequency);
-        break;
-      case RopeScaling::Kind::linear:
-        frequencies.push_back(frequency / rope_scaling.factor);
-        break;
-      case RopeScaling::Kind::llama3:
-        frequencies.push_back(llama3_frequency(rope_scaling, frequency));
-        break;
-    }
+  frequencies.reserve(static_cast<std::size_t>(width / 2));
+  for (std::int64_t i = 0; i < width / 2; ++i) {
+    const double exponent = -static_cast<double>(2 * i) / static_cast<double>(width);
+    const double frequency = portable::pow(theta, exponent);
+    frequencies.push_back(scaled_frequency(scaling, frequency, i, long_sequence));
   }
   return frequencies;
 }

@@ -28,24 +28,6 @@ Dtype effective_dtype(WeightDtype wanted, Dtype stored) {
   return stored;
 }
 
-// `target` gets the elements of `source` as `dtype`: the stored bits if it has that type already,
-// else widened exactly and rounded once.
-void convert(const TensorView& source, Dtype dtype, std::byte* target) {
-  if (source.dtype == dtype) {
-    std::memcpy(target, source.data, source.bytes());
-    return;
-  }
-  constexpr std::size_t kPiece = 4096;
-  std::array<float, kPiece> piece{};
-  const auto* bytes = static_cast<const std::byte*>(source.data);
-  const auto count = static_cast<std::size_t>(source.elements());
-  for (std::size_t i = 0; i < count; i += kPiece) {
-    const std::size_t n = std::min(kPiece, count - i);
-    widen(source.dtype, bytes + i * dtype_size(source.dtype), piece.data(), n);
-    narrow(dtype, piece.data(), target + i * dtype_size(dtype), n);
-  }
-}
-
 std::optional<QuantFormat> quant_format(Quantisation quantisation) {
   switch (quantisation) {
     case Quantisation::int8_w8a16:
@@ -174,7 +156,7 @@ class WeightLoader {
       return {};
     }
     const Dtype head_dtype = effective_dtype(m_options.lm_head, head.dtype);
-    if (head.data == table.data && head_dtype == embedding->dtype) {
+    if (head.same_storage(table) && head_dtype == embedding->dtype) {
       m_target.m_lm_head = *embedding;
       return {};
     }
@@ -267,7 +249,7 @@ class WeightLoader {
     stacked.weight = {.data = *memory, .dtype = dtype, .rows = rows, .columns = columns};
     auto* next = static_cast<std::byte*>(*memory);
     for (const Part& part : parts) {
-      convert(*part.weight, dtype, next);
+      part.weight->convert(dtype, next);
       const std::int64_t part_rows = rows_of(*part.weight);
       part.target->weight = {.data = next, .dtype = dtype, .rows = part_rows, .columns = columns};
       part.target->bias = bias_of(part);
@@ -336,12 +318,17 @@ class WeightLoader {
   Result<void> quantise_tensor(const TensorView& tensor, const QuantisedView& at) const {
     SerialParallel serial;
     Parallel& parallel = m_options.parallel == nullptr ? serial : *m_options.parallel;
-    const auto bad = quantise_matrix(*m_options.quantisation, tensor.dtype, tensor.data,
-                                     rows_of(tensor), columns_of(tensor),
-                                     {.codes = const_cast<std::uint8_t*>(at.codes),
-                                      .scales = const_cast<float*>(at.scales),
-                                      .zeros = const_cast<std::uint8_t*>(at.zeros)},
-                                     parallel);
+    std::vector<float> decoded(
+        tensor.decoder == nullptr ? std::size_t{0} : static_cast<std::size_t>(tensor.elements()));
+    if (tensor.decoder != nullptr) tensor.values(0, tensor.elements(), decoded.data());
+    const bool plain = tensor.decoder == nullptr;
+    const auto bad =
+        quantise_matrix(*m_options.quantisation, plain ? tensor.dtype : Dtype::f32,
+                        plain ? tensor.data : decoded.data(), rows_of(tensor), columns_of(tensor),
+                        {.codes = const_cast<std::uint8_t*>(at.codes),
+                         .scales = const_cast<float*>(at.scales),
+                         .zeros = const_cast<std::uint8_t*>(at.zeros)},
+                        parallel);
     if (!bad) return {};
     return fail(ErrorKind::malformed,
                 fmt::format("{}: element [{}, {}] is NaN or infinite and cannot be quantised",
@@ -376,7 +363,7 @@ class WeightLoader {
   // Norm weights and biases: rounded to the weight type if that was asked for, then kept as f32.
   std::vector<float> vector_of(const TensorView& tensor) const {
     std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
-    widen(tensor.dtype, tensor.data, values.data(), values.size());
+    tensor.values(0, tensor.elements(), values.data());
     round_span(effective_dtype(m_options.weights, tensor.dtype), values.data(), values.size());
     return values;
   }
@@ -387,13 +374,13 @@ class WeightLoader {
                     .rows = rows_of(tensor),
                     .columns = columns_of(tensor)};
     // A file may place a tensor at any byte; kernels read whole elements.
-    const bool aligned = reinterpret_cast<std::uintptr_t>(tensor.data) % dtype_size(dtype) == 0;
-    if (m_target.m_storage == WeightStorage::mapped && dtype == tensor.dtype && aligned)
-      return view;
+    const bool as_is = tensor.decoder == nullptr && dtype == tensor.dtype &&
+                       reinterpret_cast<std::uintptr_t>(tensor.data) % dtype_size(dtype) == 0;
+    if (m_target.m_storage == WeightStorage::mapped && as_is) return view;
     auto memory =
         m_target.m_arena.allocate(static_cast<std::size_t>(tensor.elements()) * dtype_size(dtype));
     if (!memory) return tl::unexpected(memory.error());
-    convert(tensor, dtype, static_cast<std::byte*>(*memory));
+    tensor.convert(dtype, static_cast<std::byte*>(*memory));
     view.data = *memory;
     return view;
   }

@@ -154,9 +154,7 @@ Values ReferenceBackend::embed(const BatchSequence& sequence) const {
   Values x;
   x.reserve(sequence.tokens.size() * hidden);
   for (const TokenId token : sequence.tokens) {
-    const auto* bytes = static_cast<const std::byte*>(table.data) +
-                        static_cast<std::size_t>(token.value) * hidden * dtype_size(table.dtype);
-    widen(table.dtype, bytes, row.data(), hidden);
+    table.values(token.value * m_model.hidden, m_model.hidden, row.data());
     x.insert(x.end(), row.begin(), row.end());
   }
   return x;

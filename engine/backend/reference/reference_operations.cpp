@@ -32,11 +32,6 @@ double dot_of(const double* x, const Weight* w, std::int64_t count) {
   return sum;
 }
 
-const std::byte* row_of(const TensorView& tensor, std::int64_t row, std::int64_t width) {
-  return static_cast<const std::byte*>(tensor.data) +
-         static_cast<std::size_t>(row * width) * dtype_size(tensor.dtype);
-}
-
 }  // namespace
 
 double dot(const double* x, const float* w, std::int64_t count) { return dot_of(x, w, count); }
@@ -52,7 +47,7 @@ void linear(const TensorView& weight, const TensorView& bias, const double* x, s
     std::vector<float> row(static_cast<std::size_t>(inputs));
     const std::int64_t first = static_cast<std::int64_t>(index) * kOutputsPerTask;
     for (std::int64_t j = first; j < std::min(outputs, first + kOutputsPerTask); ++j) {
-      widen(weight.dtype, row_of(weight, j, inputs), row.data(), row.size());
+      weight.values(j * inputs, inputs, row.data());
       const double offset = offsets.empty() ? 0.0 : offsets[static_cast<std::size_t>(j)];
       for (std::int64_t i = 0; i < rows; ++i) {
         y[i * outputs + j] = dot(x + i * inputs, row.data(), inputs) + offset;
@@ -154,7 +149,7 @@ double route(std::span<const double> logits, std::int64_t chosen, bool renormali
 
 std::vector<double> widened(const TensorView& tensor) {
   std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
-  widen(tensor.dtype, tensor.data, values.data(), values.size());
+  tensor.values(0, tensor.elements(), values.data());
   return {values.begin(), values.end()};
 }
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tensors of a checkpoint by name, whatever the file format: what binding works on.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/model/checkpoint.h"
+#include "kernels/base/result.h"
+
+namespace driftscope {
+
+// Views stay valid as long as the source lives.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  [[nodiscard]] virtual bool contains(std::string_view name) const = 0;
+  // Shape as in the file, outermost dimension first. Errors: malformed, when there is no such
+  // tensor or its type cannot be a weight.
+  [[nodiscard]] virtual Result<TensorView> find(const std::string& name) const = 0;
+  [[nodiscard]] virtual std::size_t size() const = 0;  // number of tensors
+  // The file that holds a tensor, as it is printed in messages.
+  [[nodiscard]] virtual std::string file_of(std::string_view name) const = 0;
+  // The weight files, sorted as they are numbered; an index file comes last.
+  [[nodiscard]] virtual std::vector<std::filesystem::path> files() const = 0;
+};
+
+// model.safetensors, or model.safetensors.index.json with its shards. Reads the headers only.
+[[nodiscard]] Result<std::unique_ptr<TensorSource>> open_safetensors_source(
+    const std::filesystem::path& directory);
+
+}  // namespace driftscope
