@@ -63,15 +63,7 @@ struct ScoreTerms {
 __device__ inline float score_of(const DeviceAttention& a, const QueryOfBlock& query,
                                  std::int64_t key, const Group& group) {
   const ScoreTerms terms{query, query.kv_begin + key * query.kv_stride, a.kv_dtype};
-  float sum = 0.0F;
-  if (a.score_plan.accumulator == Accumulator::f64) {
-    sum = reduce<WideState>(a.score_plan, a.head_dim, terms, group).result();
-  } else if (a.score_plan.accumulator == Accumulator::kahan) {
-    sum = reduce<KahanState>(a.score_plan, a.head_dim, terms, group).result();
-  } else {
-    sum = reduce<PlainState>(a.score_plan, a.head_dim, terms, group).result();
-  }
-  return exact::with_canonical_nan(__shfl_sync(group.mask, sum, 0, group.width));
+  return reduce_terms(a.score_plan, a.head_dim, terms, group);
 }
 
 }  // namespace driftscope::cuda

@@ -217,9 +217,10 @@ struct ProductTerms {
   }
 };
 
-// reduce_dot(); every thread of the group gets the result.
-__device__ inline float reduce_products(const DevicePlan& plan, std::int64_t k,
-                                        const ProductTerms& terms, const Group& group) {
+// The sum of any terms; every thread of the group gets the result.
+template <class Terms>
+__device__ float reduce_terms(const DevicePlan& plan, std::int64_t k, const Terms& terms,
+                              const Group& group) {
   float sum = 0.0F;
   if (plan.accumulator == Accumulator::f64) {
     sum = reduce<WideState>(plan, k, terms, group).result();
@@ -229,6 +230,12 @@ __device__ inline float reduce_products(const DevicePlan& plan, std::int64_t k,
     sum = reduce<PlainState>(plan, k, terms, group).result();
   }
   return exact::with_canonical_nan(__shfl_sync(group.mask, sum, 0, group.width));
+}
+
+// reduce_dot()
+__device__ inline float reduce_products(const DevicePlan& plan, std::int64_t k,
+                                        const ProductTerms& terms, const Group& group) {
+  return reduce_terms(plan, k, terms, group);
 }
 
 }  // namespace driftscope::cuda

@@ -36,6 +36,7 @@ struct Line {
 // done. They throw std::runtime_error if the device fails.
 using OnLine = std::function<void(const Line&)>;
 void matmul_lines(const Device& device, const OnLine& on_line);
+void quantised_lines(const Device& device, const OnLine& on_line);
 void row_lines(const Device& device, const OnLine& on_line);
 void attention_lines(const Device& device, const OnLine& on_line);
 // All of them, in this order.

@@ -43,6 +43,11 @@ TEST_F(SimtParity, Matmul) {
   expect_no_faults();
 }
 
+TEST_F(SimtParity, QuantisedMatmul) {
+  parity::quantised_lines(m_device, expect_same_bits);
+  expect_no_faults();
+}
+
 TEST_F(SimtParity, RowOperations) {
   parity::row_lines(m_device, expect_same_bits);
   expect_no_faults();

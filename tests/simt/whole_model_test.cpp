@@ -170,5 +170,14 @@ TEST(CudaVendor, AModuleWithoutCublasSaysSo) {
   EXPECT_THAT(done.error().message, HasSubstr("built without cuBLAS"));
 }
 
+TEST(CudaVendor, QuantisedWeightsAreRefusedByName) {
+  CudaResources cuda(simt_module());
+  const auto backend =
+      cuda.open(random_checkpoint({}),
+                config_of("backend=cuda matmul_policy=vendor quantisation=fp8_tensor"));
+  ASSERT_FALSE(backend);
+  EXPECT_THAT(backend.error().message, HasSubstr("knob matmul_policy: vendor"));
+}
+
 }  // namespace
 }  // namespace driftscope

@@ -52,6 +52,11 @@ class CudaBackend final : public Backend {
   CudaForwardPass m_pass;
 };
 
+bool same_wishes(const WeightOptions& a, const WeightOptions& b) {
+  return a.weights == b.weights && a.lm_head == b.lm_head && a.stacked == b.stacked &&
+         a.quantisation == b.quantisation && a.quantise_lm_head == b.quantise_lm_head;
+}
+
 }  // namespace
 
 Result<std::shared_ptr<CudaSession>> CudaResources::session(int streams) {
@@ -70,22 +75,20 @@ Result<std::shared_ptr<CudaSession>> CudaResources::session(int streams) {
 Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
     const std::shared_ptr<CudaSession>& session,
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
-  const bool stacked = config.fused_qkv || config.fused_gate_up;
-  std::erase_if(m_loaded, [](const Loaded& entry) { return entry.loaded.expired(); });
-  for (const Loaded& entry : m_loaded) {
-    if (entry.checkpoint.lock() == checkpoint && entry.weights == config.weight_dtype &&
-        entry.lm_head == config.lm_head_dtype && entry.stacked == stacked) {
-      if (auto loaded = entry.loaded.lock()) return loaded;
-    }
-  }
   WeightOptions options;
   options.weights = config.weight_dtype;
   options.lm_head = config.lm_head_dtype;
-  options.stacked = stacked;
-  auto loaded = CudaWeights::load(session, checkpoint, options);
-  if (loaded) {
-    m_loaded.push_back({checkpoint, config.weight_dtype, config.lm_head_dtype, stacked, *loaded});
+  options.stacked = config.fused_qkv || config.fused_gate_up;
+  options.quantisation = quant_spec(config);
+  options.quantise_lm_head = options.quantisation && config.quantise_lm_head;
+  std::erase_if(m_loaded, [](const Loaded& entry) { return entry.loaded.expired(); });
+  for (const Loaded& entry : m_loaded) {
+    if (entry.checkpoint.lock() == checkpoint && same_wishes(entry.options, options)) {
+      if (auto loaded = entry.loaded.lock()) return loaded;
+    }
   }
+  auto loaded = CudaWeights::load(session, checkpoint, options);
+  if (loaded) m_loaded.push_back({checkpoint, options, *loaded});
   return loaded;
 }
 
@@ -93,9 +96,16 @@ Result<std::unique_ptr<Backend>> CudaResources::open(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
   const std::lock_guard lock(m_mutex);
   if (checkpoint->description().moe.experts > 0) {
-    return fail(ErrorKind::engine,
-                "knob backend: cuda: mixtures of experts run on the host only in this version; give "
-                "--set backend=host");
+    return fail(
+        ErrorKind::engine,
+        "knob backend: cuda: mixtures of experts run on the host only in this version; give "
+        "--set backend=host");
+  }
+  if (config.matmul_policy == PlanPolicy::vendor && config.quantisation != Quantisation::none) {
+    return fail(
+        ErrorKind::engine,
+        "knob matmul_policy: vendor multiplies weights in f32, f16 and bf16 only; give --set "
+        "matmul_policy=invariant or quantisation=none");
   }
   auto session = this->session(static_cast<int>(config.cuda_streams));
   if (!session) {

@@ -28,9 +28,7 @@ class CudaResources {
  private:
   struct Loaded {
     std::weak_ptr<const ModelCheckpoint> checkpoint;
-    WeightDtype weights;
-    WeightDtype lm_head;
-    bool stacked;
+    WeightOptions options;
     std::weak_ptr<const CudaWeights> loaded;
   };
   [[nodiscard]] Result<std::shared_ptr<CudaSession>> session(int streams);

@@ -179,6 +179,9 @@ void CudaForwardPass::note_attention() {
   m_plans.note(m_phase, attention_note(m_config));
   m_plans.note(m_phase, "norm: lanes=" + std::to_string(m_config.norm_lanes) +
                             " split=" + std::to_string(m_config.norm_split));
+  if (!m_weights->quantisation_note().empty()) {
+    m_plans.note(m_phase, m_weights->quantisation_note());
+  }
 }
 
 void CudaForwardPass::embed() {

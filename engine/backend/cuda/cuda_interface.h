@@ -23,7 +23,7 @@
 namespace driftscope {
 
 // Raised whenever a struct or a function below changes.
-inline constexpr int kCudaInterface = 2;
+inline constexpr int kCudaInterface = 3;
 inline constexpr const char* kCudaTableSymbol = "driftscope_cuda_table";
 
 struct CudaMessage {

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cassert>
+
 #include "kernels/plan/plan_policy.h"
 
 namespace driftscope {
@@ -28,18 +30,34 @@ Result<void> CudaMatmuls::run(const Job& job, PlanLog& plans, int& generation) {
   plans.record(job.phase, job.operation, job.rows_in_flight, weight.rows, weight.columns, plan);
   const Result<const int*> order = order_of(plan);
   if (!order) return tl::unexpected(order.error());
-  m_session->run(m_session->table().matmul,
-                 DeviceMatmul{.x = job.x,
-                              .weight = weight.data,
-                              .bias = weight.bias,
-                              .y = job.y,
-                              .m = job.m,
-                              .n = weight.rows,
-                              .k = weight.columns,
-                              .weight_dtype = weight.dtype,
-                              .output_dtype = job.output_dtype,
-                              .plan = device_plan(plan, *order)},
-                 job.stream);
+  DeviceMatmul request{.x = job.x,
+                       .weight = weight.data,
+                       .bias = weight.bias,
+                       .y = job.y,
+                       .m = job.m,
+                       .n = weight.rows,
+                       .k = weight.columns,
+                       .weight_dtype = weight.dtype,
+                       .output_dtype = job.output_dtype,
+                       .plan = device_plan(plan, *order),
+                       .quantised = weight.quantised};
+  if (weight.quantised.present() && weight.quantised.format == QuantFormat::int8_dynamic) {
+    if (auto done = give_code_space(request, m_scratch[job.stream], generation); !done) return done;
+  }
+  m_session->run(m_session->table().matmul, request, job.stream);
+  return {};
+}
+
+Result<void> CudaMatmuls::give_code_space(DeviceMatmul& request, Scratch& scratch,
+                                          int& generation) {
+  const auto rows = static_cast<std::size_t>(request.m);
+  const std::size_t bytes = rows * static_cast<std::size_t>(request.k);
+  if (auto done = scratch.codes.reserve(*m_session, bytes, generation); !done) return done;
+  if (auto done = scratch.scales.reserve(*m_session, rows * sizeof(float), generation); !done) {
+    return done;
+  }
+  request.x_codes = scratch.codes.as<std::int8_t>();
+  request.x_scales = scratch.scales.as<float>();
   return {};
 }
 
@@ -51,6 +69,7 @@ Result<void> CudaMatmuls::run_vendor(const Job& job, int& generation) {
                 "matmul_policy=invariant");
   }
   const DeviceMatrix& weight = *job.weight;
+  assert(!weight.quantised.present());  // CudaResources::open() refuses it
   Scratch& scratch = m_scratch[job.stream];
   const auto workspace_bytes = static_cast<std::size_t>(m_config.cublas_workspace) << 10U;
   const std::size_t narrowed_bytes =

@@ -41,15 +41,19 @@ class CudaMatmuls {
   [[nodiscard]] const std::vector<std::string>& choices() const { return m_choices; }
 
  private:
-  [[nodiscard]] Result<const int*> order_of(const ReductionPlan& plan);
-  [[nodiscard]] Result<void> run_vendor(const Job& job, int& generation);
-  void note_choice(const Job& job, const CudaVendorAlgorithm& algorithm);
-
   // Of one stream, so that matmuls side by side do not share it.
   struct Scratch {
     DeviceList workspace{"the cuBLAS workspace"};
     DeviceList narrowed{"matmul inputs in 16 bits"};
+    DeviceList codes{"matmul inputs in 8 bits"};
+    DeviceList scales{"scales of matmul inputs"};
   };
+  // Room for the codes of x.
+  [[nodiscard]] Result<void> give_code_space(DeviceMatmul& request, Scratch& scratch,
+                                             int& generation);
+  [[nodiscard]] Result<const int*> order_of(const ReductionPlan& plan);
+  [[nodiscard]] Result<void> run_vendor(const Job& job, int& generation);
+  void note_choice(const Job& job, const CudaVendorAlgorithm& algorithm);
 
   std::shared_ptr<CudaSession> m_session;
   RunConfig m_config;

@@ -54,11 +54,15 @@ class CudaWeightLoader {
     if (stacked.weight.data == nullptr || device.data == nullptr) return linear(host);
     const auto offset =
         static_cast<const char*>(host.weight.data) - static_cast<const char*>(stacked.weight.data);
-    return {.data = static_cast<const char*>(device.data) + offset,
-            .dtype = host.weight.dtype,
-            .rows = host.weight.rows,
-            .columns = host.weight.columns,
-            .bias = vector(host.bias)};
+    DeviceMatrix result{.data = static_cast<const char*>(device.data) + offset,
+                        .dtype = host.weight.dtype,
+                        .rows = host.weight.rows,
+                        .columns = host.weight.columns,
+                        .bias = vector(host.bias)};
+    if (device.quantised.present()) {
+      result.quantised = device.quantised.from_row(offset / device.quantised.code_stride);
+    }
+    return result;
   }
 
   DeviceMatrix linear(const Linear& host) {
@@ -66,6 +70,7 @@ class CudaWeightLoader {
   }
 
   DeviceMatrix matrix(const WeightView& host, const std::vector<float>& bias) {
+    if (host.quantised.present()) return codes(host, bias);
     const std::size_t bytes =
         static_cast<std::size_t>(host.rows * host.columns) * dtype_size(host.dtype);
     return {.data = upload(host.data, bytes),
@@ -73,6 +78,23 @@ class CudaWeightLoader {
             .rows = host.rows,
             .columns = host.columns,
             .bias = vector(bias)};
+  }
+
+  DeviceMatrix codes(const WeightView& host, const std::vector<float>& bias) {
+    QuantisedView view = host.quantised;
+    const auto bytes = static_cast<std::size_t>(host.rows * view.code_stride);
+    const auto scales = static_cast<std::size_t>(host.rows * view.scale_stride);
+    view.codes = static_cast<const std::uint8_t*>(upload(view.codes, bytes));
+    view.scales = static_cast<const float*>(upload(view.scales, scales * sizeof(float)));
+    if (view.zeros != nullptr) {
+      view.zeros = static_cast<const std::uint8_t*>(upload(view.zeros, scales));
+    }
+    return {.data = view.codes,
+            .dtype = host.dtype,
+            .rows = host.rows,
+            .columns = host.columns,
+            .bias = vector(bias),
+            .quantised = view};
   }
 
   const float* vector(const std::vector<float>& host) {
@@ -105,6 +127,7 @@ Result<std::shared_ptr<const CudaWeights>> CudaWeights::load(
   if (!host) return tl::unexpected(host.error());
   auto weights = std::make_shared<CudaWeights>();
   weights->m_checkpoint = checkpoint;
+  weights->m_quantisation_note = (*host)->quantisation_note();
   if (auto done = CudaWeightLoader(*weights, *session).load(**host); !done) {
     return tl::unexpected(done.error());
   }
@@ -114,7 +137,9 @@ Result<std::shared_ptr<const CudaWeights>> CudaWeights::load(
 std::string CudaWeights::storage_note() const {
   std::size_t bytes = 0;
   for (const DeviceMemory& memory : m_memory) bytes += memory.bytes();
-  return fmt::format("weights in device memory, {} MiB", (bytes + (std::size_t{1} << 19U)) >> 20U);
+  return fmt::format("weights in device memory, {} MiB{}{}",
+                     (bytes + (std::size_t{1} << 19U)) >> 20U,
+                     m_quantisation_note.empty() ? "" : "; ", m_quantisation_note);
 }
 
 }  // namespace driftscope

@@ -18,6 +18,8 @@ struct DeviceMatrix {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   const float* bias = nullptr;  // [rows] or null
+  // Where present, the matrix is these codes, in device memory; `data` is where they begin.
+  QuantisedView quantised = {};
 };
 
 struct DeviceLayer {
@@ -35,7 +37,8 @@ struct DeviceLayer {
 
 class CudaWeights {
  public:
-  // Errors: engine (no memory on either side: what did not fit).
+  // Errors: engine (no memory on either side: what did not fit), malformed (a weight to be
+  // quantised is NaN or infinite).
   [[nodiscard]] static Result<std::shared_ptr<const CudaWeights>> load(
       const std::shared_ptr<CudaSession>& session,
       const std::shared_ptr<const ModelCheckpoint>& checkpoint, WeightOptions options);
@@ -48,6 +51,8 @@ class CudaWeights {
     return m_layers[static_cast<std::size_t>(index)];
   }
   [[nodiscard]] std::string storage_note() const;
+  // As HostWeights' one.
+  [[nodiscard]] const std::string& quantisation_note() const { return m_quantisation_note; }
 
  private:
   friend class CudaWeightLoader;
@@ -57,6 +62,7 @@ class CudaWeights {
   DeviceMatrix m_lm_head;
   const float* m_final_norm = nullptr;
   std::vector<DeviceLayer> m_layers;
+  std::string m_quantisation_note;
 };
 
 }  // namespace driftscope
