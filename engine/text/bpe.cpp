@@ -158,14 +158,6 @@ void BpeModel::merge_symbols(std::vector<Symbol>& symbols) const {
   }
 }
 
-std::size_t BpeModel::part_end(std::string_view word, std::size_t begin) const {
-  if (cut_before.empty()) return word.size();
-  // Markers at the front, then everything up to the next one.
-  std::size_t at = begin;
-  while (word.substr(at).starts_with(cut_before)) at += cut_before.size();
-  return std::min(word.find(cut_before, at), word.size());
-}
-
 void BpeModel::encode_word(std::string_view word, std::vector<WordToken>& tokens) const {
   if (word.empty()) return;
   if (ignore_merges) {

@@ -8,10 +8,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "kernels/base/types.h"
+#include "engine/text/word_model.h"
 
 namespace driftscope {
 
@@ -39,23 +38,7 @@ class MergeTable {
   std::size_t m_used = 0;
 };
 
-struct StringHash {
-  using is_transparent = void;
-  std::size_t operator()(std::string_view text) const {
-    return std::hash<std::string_view>{}(text);
-  }
-};
-template <class Value>
-using StringMap = std::unordered_map<std::string, Value, StringHash, std::equal_to<>>;
-
-// A token of a word: bytes [begin, end) of the word.
-struct WordToken {
-  std::int32_t id;
-  std::uint32_t begin;
-  std::uint32_t end;
-};
-
-struct BpeModel {
+struct BpeModel final : WordModel {
   // Whole words, by their bytes: with byte-level models the bytes themselves, not the alphabet.
   StringMap<std::int32_t> vocabulary;
   MergeTable merges;
@@ -69,11 +52,14 @@ struct BpeModel {
   // changing any id (SentencePiece's space marker); empty: no such character.
   std::string cut_before;
 
-  // End of the part of `word` that begins at `begin` and can be encoded by itself.
-  [[nodiscard]] std::size_t part_end(std::string_view word, std::size_t begin) const;
-
-  // `word` is valid UTF-8 unless byte_level. Appends; O(n log n).
-  void encode_word(std::string_view word, std::vector<WordToken>& tokens) const;
+  [[nodiscard]] std::size_t part_end(std::string_view word, std::size_t begin) const override {
+    return cut_before.empty() ? word.size() : end_before_marker(word, begin, cut_before);
+  }
+  // O(n log n).
+  void encode_word(std::string_view word, std::vector<WordToken>& tokens) const override;
+  [[nodiscard]] std::string_view kind() const override {
+    return byte_level ? "byte-level BPE" : "SentencePiece BPE";
+  }
 
  private:
   struct Symbol;

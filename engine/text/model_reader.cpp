@@ -5,9 +5,11 @@
 
 #include <algorithm>
 
+#include "engine/text/bpe.h"
 #include "engine/text/byte_alphabet.h"
 #include "engine/text/byte_token.h"
 #include "engine/text/json_parts.h"
+#include "engine/text/sentencepiece_bpe.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
@@ -70,60 +72,86 @@ struct MergePair {
   std::string right;
 };
 
+std::optional<MergePair> merge_pair(std::string_view text) {
+  const std::size_t space = text.find(' ');
+  if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
+    return std::nullopt;
+  }
+  return MergePair{std::string(text.substr(0, space)), std::string(text.substr(space + 1))};
+}
+
 // "left right" or ["left", "right"].
 std::optional<MergePair> merge_pair(const json& merge) {
-  if (merge.is_string()) {
-    const auto& text = merge.get_ref<const std::string&>();
-    const std::size_t space = text.find(' ');
-    if (space == std::string::npos || text.find(' ', space + 1) != std::string::npos) {
-      return std::nullopt;
-    }
-    return MergePair{text.substr(0, space), text.substr(space + 1)};
-  }
+  if (merge.is_string()) return merge_pair(std::string_view(merge.get_ref<const std::string&>()));
   if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
     return MergePair{merge[0].get<std::string>(), merge[1].get<std::string>()};
   }
   return std::nullopt;
 }
 
-constexpr std::string_view kSpaceMarker = "\xE2\x96\x81";
-
 // A merge that would join another character with a space marker after it.
 bool joins_before_marker(const MergePair& pair) {
   return pair.right.starts_with(kSpaceMarker) && !pair.left.ends_with(kSpaceMarker);
 }
 
-Result<void> read_merges(const json& merges, const std::string& name, TokenizerParts& parts) {
-  if (!merges.is_array()) return malformed(name, "is not a list");
-  parts.model.merges = MergeTable(merges.size());
-  bool can_cut = parts.ids.contains(std::string(kSpaceMarker));
-  std::uint32_t rank = 0;
-  for (const json& merge : merges) {
-    const auto pair = merge_pair(merge);
-    if (!pair) {
-      return malformed(fmt::format("{}[{}]", name, rank),
-                       fmt::format("{} is not a pair of tokens", show_value(merge)));
-    }
-    const std::string merged = pair->left + pair->right;
+// Takes merges in order of their ranks into a model.
+class MergeReader {
+ public:
+  MergeReader(std::size_t count, const std::string& name, const TokenizerParts& parts,
+              BpeModel& model)
+      : m_name(name), m_parts(parts), m_model(model), m_can_cut(parts.ids.contains(kSpaceMarker)) {
+    model.merges = MergeTable(count);
+  }
+
+  [[nodiscard]] tl::unexpected<Error> no_pair(const std::string& shown_merge) const {
+    return malformed(fmt::format("{}[{}]", m_name, m_rank),
+                     fmt::format("{} is not a pair of tokens", shown_merge));
+  }
+
+  Result<void> add(const MergePair& pair) {
+    const std::string merged = pair.left + pair.right;
     std::int32_t ids[3] = {};
-    const std::string* texts[3] = {&pair->left, &pair->right, &merged};
+    const std::string* texts[3] = {&pair.left, &pair.right, &merged};
     for (int i = 0; i < 3; ++i) {
-      const auto found = parts.ids.find(*texts[i]);
-      if (found == parts.ids.end()) {
-        return malformed(fmt::format("{}[{}]", name, rank),
+      const auto found = m_parts.ids.find(*texts[i]);
+      if (found == m_parts.ids.end()) {
+        return malformed(fmt::format("{}[{}]", m_name, m_rank),
                          fmt::format("token {} is not in the vocabulary", shown(*texts[i])));
       }
       ids[i] = found->second;
     }
-    parts.model.merges.insert(ids[0], ids[1], {rank, ids[2]});
-    can_cut = can_cut && !joins_before_marker(*pair);
-    ++rank;
+    m_model.merges.insert(ids[0], ids[1], {m_rank, ids[2]});
+    m_can_cut = m_can_cut && !joins_before_marker(pair);
+    ++m_rank;
+    return {};
   }
-  if (can_cut) parts.model.cut_before = kSpaceMarker;
+
+  void finish() const {
+    if (m_can_cut) m_model.cut_before = kSpaceMarker;
+  }
+
+ private:
+  const std::string& m_name;
+  const TokenizerParts& m_parts;
+  BpeModel& m_model;
+  bool m_can_cut;
+  std::uint32_t m_rank = 0;
+};
+
+Result<void> read_merges(const json& merges, const std::string& name, const TokenizerParts& parts,
+                         BpeModel& model) {
+  if (!merges.is_array()) return malformed(name, "is not a list");
+  MergeReader reader(merges.size(), name, parts, model);
+  for (const json& merge : merges) {
+    auto pair = merge_pair(merge);
+    if (!pair) return reader.no_pair(show_value(merge));
+    if (auto done = reader.add(*pair); !done) return done;
+  }
+  reader.finish();
   return {};
 }
 
-Result<void> read_options(ConfigFields& fields, TokenizerParts& parts) {
+Result<void> read_options(ConfigFields& fields, const TokenizerParts& parts, BpeModel& model) {
   for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const std::string value = fields.text(key, "");
     if (!value.empty()) fields.refuse(fmt::format("{} {} is not supported", key, shown(value)));
@@ -133,9 +161,9 @@ Result<void> read_options(ConfigFields& fields, TokenizerParts& parts) {
     fields.refuse(
         fmt::format("dropout {} is not supported: it makes ids random", show_value(*dropout)));
   }
-  parts.model.byte_fallback = fields.flag("byte_fallback", false);
-  parts.model.fuse_unknown = fields.flag("fuse_unk", false);
-  parts.model.ignore_merges = fields.flag("ignore_merges", false);
+  model.byte_fallback = fields.flag("byte_fallback", false);
+  model.fuse_unknown = fields.flag("fuse_unk", false);
+  model.ignore_merges = fields.flag("ignore_merges", false);
   const std::string unknown = fields.text("unk_token", "");
   if (!fields.good()) return fields.failure();
   if (!unknown.empty()) {
@@ -143,14 +171,13 @@ Result<void> read_options(ConfigFields& fields, TokenizerParts& parts) {
     if (found == parts.ids.end()) {
       return malformed(fields.name(), fmt::format("unk_token {} is not in vocab", shown(unknown)));
     }
-    parts.model.unknown = found->second;
+    model.unknown = found->second;
   }
   return {};
 }
 
 // What the model looks words and single bytes up in.
-void index_model(TokenizerParts& parts) {
-  BpeModel& model = parts.model;
+void index_model(const TokenizerParts& parts, BpeModel& model) {
   model.byte_level = parts.pre_tokenizer.ends_in_bytes();
   if (model.byte_level || model.ignore_merges) model.cut_before.clear();
   for (std::size_t byte = 0; byte < 256; ++byte) {
@@ -182,10 +209,28 @@ Result<void> read_bpe_model(const json& model, const std::string& name, Tokenize
     return malformed(name, "vocab or merges is missing");
   }
   if (auto done = read_vocabulary(*vocabulary, name + ".vocab", parts); !done) return done;
-  if (auto done = read_merges(*merges, name + ".merges", parts); !done) return done;
+  auto bpe = std::make_unique<BpeModel>();
+  if (auto done = read_merges(*merges, name + ".merges", parts, *bpe); !done) return done;
   ConfigFields fields(model, name);
-  if (auto done = read_options(fields, parts); !done) return done;
-  index_model(parts);
+  if (auto done = read_options(fields, parts, *bpe); !done) return done;
+  index_model(parts, *bpe);
+  parts.model = std::move(bpe);
+  return {};
+}
+
+Result<void> read_merge_list(std::span<const std::string> merges, bool ignore_merges,
+                             const std::string& name, TokenizerParts& parts) {
+  auto model = std::make_unique<BpeModel>();
+  MergeReader reader(merges.size(), name, parts, *model);
+  for (const std::string& merge : merges) {
+    const auto pair = merge_pair(std::string_view(merge));
+    if (!pair) return reader.no_pair(shown(merge));
+    if (auto done = reader.add(*pair); !done) return done;
+  }
+  reader.finish();
+  model->ignore_merges = ignore_merges;
+  index_model(parts, *model);
+  parts.model = std::move(model);
   return {};
 }
 

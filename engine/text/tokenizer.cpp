@@ -22,7 +22,7 @@ constexpr std::size_t kMaxTokenizerBytes = std::size_t{64} << 20U;
 // One call of encode(): words seen before are not encoded again.
 class WordEncoder {
  public:
-  explicit WordEncoder(const BpeModel& model) : m_model(model) {}
+  explicit WordEncoder(const WordModel& model) : m_model(model) {}
 
   void encode(const TextPiece& word, std::vector<EncodedToken>& tokens) {
     const std::string_view text = word.text();
@@ -54,14 +54,14 @@ class WordEncoder {
     return slot->second;
   }
 
-  const BpeModel& m_model;
+  const WordModel& m_model;
   std::unordered_map<std::string_view, std::vector<WordToken>> m_cache;  // views into the arena
   std::vector<WordToken> m_scratch;
 };
 
-class BpeTokenizer final : public Tokenizer {
+class ModelTokenizer final : public Tokenizer {
  public:
-  BpeTokenizer(TokenizerParts parts, std::string sha256)
+  ModelTokenizer(TokenizerParts parts, std::string sha256)
       : m_parts(std::move(parts)), m_sha256(std::move(sha256)) {}
   Result<void> prepare_pieces();
 
@@ -76,9 +76,7 @@ class BpeTokenizer final : public Tokenizer {
     const TokenEntry* found = entry(id);
     return found != nullptr && found->special;
   }
-  std::string_view kind() const override {
-    return m_parts.pre_tokenizer.is_byte_level() ? "byte-level BPE" : "SentencePiece BPE";
-  }
+  std::string_view kind() const override { return m_parts.model->kind(); }
   std::optional<TokenId> id_of(std::string_view text) const override {
     const auto found = m_parts.ids.find(text);
     if (found == m_parts.ids.end()) return std::nullopt;
@@ -101,7 +99,7 @@ class BpeTokenizer final : public Tokenizer {
   std::vector<std::string> m_pieces;  // by id: bytes inside a sequence
 };
 
-Result<void> BpeTokenizer::prepare_pieces() {
+Result<void> ModelTokenizer::prepare_pieces() {
   m_pieces.reserve(m_parts.tokens.size());
   for (const TokenEntry& token : m_parts.tokens) {
     auto bytes = m_parts.decoder.decode_token(token.text, false, token.added);
@@ -112,9 +110,10 @@ Result<void> BpeTokenizer::prepare_pieces() {
 }
 
 // Text between added tokens that are matched in the text as given.
-Result<void> BpeTokenizer::encode_segment(std::string_view text, std::size_t offset,
-                                          bool parse_special, TextArena& arena, WordEncoder& words,
-                                          std::vector<EncodedToken>& tokens) const {
+Result<void> ModelTokenizer::encode_segment(std::string_view text, std::size_t offset,
+                                            bool parse_special, TextArena& arena,
+                                            WordEncoder& words,
+                                            std::vector<EncodedToken>& tokens) const {
   auto normalized = m_parts.normalizer.apply(AlignedText::view_of(text, offset));
   if (!normalized) return tl::unexpected(std::move(normalized.error()));
   arena.push_back(std::move(*normalized));
@@ -132,8 +131,8 @@ Result<void> BpeTokenizer::encode_segment(std::string_view text, std::size_t off
   return {};
 }
 
-Result<std::vector<EncodedToken>> BpeTokenizer::encode(std::string_view text,
-                                                       const EncodeOptions& options) const {
+Result<std::vector<EncodedToken>> ModelTokenizer::encode(std::string_view text,
+                                                         const EncodeOptions& options) const {
   if (text.size() > kMaxTextBytes) {
     return fail(ErrorKind::malformed, fmt::format("text of {} bytes is longer than the {} that can "
                                                   "be tokenised; shorten it",
@@ -145,7 +144,7 @@ Result<std::vector<EncodedToken>> BpeTokenizer::encode(std::string_view text,
                             escape_for_display(text.substr(bad, 1))));
   }
   TextArena arena;
-  WordEncoder words(m_parts.model);
+  WordEncoder words(*m_parts.model);
   std::vector<EncodedToken> tokens;
   if (options.add_special_tokens) {
     for (const std::int32_t id : m_parts.post_processor.before) tokens.push_back({TokenId{id}});
@@ -167,7 +166,7 @@ Result<std::vector<EncodedToken>> BpeTokenizer::encode(std::string_view text,
   return tokens;
 }
 
-std::string BpeTokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
+std::string ModelTokenizer::decode(std::span<const TokenId> ids, bool skip_special_tokens) const {
   std::string joined;
   bool is_first = true;
   for (const TokenId id : ids) {
@@ -187,6 +186,14 @@ std::string BpeTokenizer::decode(std::span<const TokenId> ids, bool skip_special
 
 }  // namespace
 
+Result<std::shared_ptr<const Tokenizer>> make_tokenizer(TokenizerParts parts, std::string sha256) {
+  auto tokenizer = std::make_shared<ModelTokenizer>(std::move(parts), std::move(sha256));
+  if (auto prepared = tokenizer->prepare_pieces(); !prepared) {
+    return tl::unexpected(std::move(prepared.error()));
+  }
+  return tokenizer;
+}
+
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::open(const fs::path& directory) {
   const fs::path path = directory / "tokenizer.json";
   std::error_code error;
@@ -199,11 +206,7 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::open(const fs::path& directo
   if (!text) return tl::unexpected(text.error());
   auto parts = read_tokenizer(*text, display_path(path));
   if (!parts) return tl::unexpected(std::move(parts.error()));
-  auto tokenizer = std::make_shared<BpeTokenizer>(std::move(*parts), sha256_of_bytes(*text));
-  if (auto prepared = tokenizer->prepare_pieces(); !prepared) {
-    return tl::unexpected(std::move(prepared.error()));
-  }
-  return tokenizer;
+  return make_tokenizer(std::move(*parts), sha256_of_bytes(*text));
 }
 
 }  // namespace driftscope

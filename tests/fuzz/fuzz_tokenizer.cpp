@@ -23,7 +23,7 @@ void encode_words(const driftscope::TokenizerParts& parts) {
   std::vector<driftscope::WordToken> tokens;
   for (const driftscope::TextPiece& word : *words) {
     tokens.clear();
-    parts.model.encode_word(word.text(), tokens);
+    parts.model->encode_word(word.text(), tokens);
     for (const driftscope::WordToken& token : tokens) {
       const auto span = word.source->span(word.begin + token.begin, word.begin + token.end);
       if (span.begin > span.end || span.end > kText.size()) std::abort();
