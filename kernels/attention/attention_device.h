@@ -6,15 +6,23 @@
 
 #include "kernels/attention/attention_kind.h"
 #include "kernels/plan/device_plan.h"
+#include "kernels/plan/kv_dtype.h"
 
 namespace driftscope {
 
-// Keys and values of one sequence, all layers.
+// Keys and values of one sequence, all layers, in blocks of equal size: one, or the pages of a
+// paged cache, where token t is row t mod block_tokens of block t / block_tokens. A block begins
+// with the keys, [layers, block_tokens, kv_heads, head_dim] of kv_dtype; at the bytes stated here
+// follow the values, laid out alike, and for int8 the f32 scales of both, [layers, block_tokens,
+// kv_heads].
 struct DeviceSequence {
-  void* k = nullptr;             // of layer 0: [room, kv_heads, head_dim] of kv_dtype
-  void* v = nullptr;             // the same
-  std::int64_t layer_bytes = 0;  // from one layer to the next
-  std::int64_t keys = 0;         // first position of the call + its rows
+  char* block = nullptr;          // the only one
+  char* const* blocks = nullptr;  // the pages, a table in device memory; null: there is only one
+  std::int64_t block_tokens = 0;
+  std::int64_t values_at = 0;
+  std::int64_t key_scales_at = 0;
+  std::int64_t value_scales_at = 0;
+  std::int64_t keys = 0;  // first position of the call + its rows
 };
 
 // The rows of a call: what each belongs to. All pointers to device memory.
@@ -36,7 +44,7 @@ struct DeviceAttention {
   std::int64_t head_dim = 0;
   float scale = 1.0F;
   std::int64_t window = 0;
-  Dtype kv_dtype = Dtype::f32;
+  KvDtype kv_dtype = KvDtype::f32;
   AttentionKind kind = AttentionKind::flash;
   std::int64_t tile = 64;
   int splits = 4;
@@ -57,11 +65,12 @@ struct DeviceAttention {
 // Stores the call's keys and values into the caches.
 struct DeviceStoreKv {
   DeviceRows batch = {};
-  const float* k = nullptr;  // [rows, kv_width]
-  const float* v = nullptr;  // [rows, kv_width]
-  std::int64_t kv_width = 0;
+  const float* k = nullptr;  // [rows, kv_heads, head_dim]
+  const float* v = nullptr;  // the same
+  std::int64_t kv_heads = 0;
+  std::int64_t head_dim = 0;
   Dtype value_dtype = Dtype::f32;  // v is rounded to this before it is stored
-  Dtype kv_dtype = Dtype::f32;
+  KvDtype kv_dtype = KvDtype::f32;
 };
 
 }  // namespace driftscope

@@ -33,8 +33,7 @@ __global__ void eager_attention(DeviceAttention a) {
     float sum = 0.0F;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t key = query.visible.begin + i;
-      const float v = load(query.v, a.kv_dtype, query.kv_begin + key * query.kv_stride + d);
-      sum = __fmaf_rn(scores[i], v, sum);
+      sum = __fmaf_rn(scores[i], query.value(key).at(d), sum);
     }
     query.y[d] = exact::with_canonical_nan(exact::rounded(a.output_dtype, sum));
   }

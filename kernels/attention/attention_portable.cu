@@ -7,7 +7,6 @@
 
 #include "kernels/attention/attention_eager.cuh"
 #include "kernels/attention/attention_query.cuh"
-#include "kernels/plan/device_store.cuh"
 #include "kernels/plan/portable_exp_functions.h"
 
 namespace driftscope::cuda {
@@ -237,9 +236,8 @@ class OnlineQuery {
     each_dimension([&](std::int64_t d) {
       float sum = target[d];
       for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t element = m_query.kv_begin + (first + i) * m_query.kv_stride + d;
         const Real weight = weights[i];
-        sum = __fmaf_rn(static_cast<float>(weight), load(m_query.v, m_call.kv_dtype, element), sum);
+        sum = __fmaf_rn(static_cast<float>(weight), m_query.value(first + i).at(d), sum);
       }
       target[d] = sum;
     });
@@ -265,24 +263,6 @@ __global__ void online_attention(DeviceAttention a) {
   OnlineQuery<Real>(a).run();
 }
 
-__global__ void store_keys_and_values(DeviceStoreKv a) {
-  const Global<const DeviceSequence> sequences(a.batch.sequences);
-  const Global<const std::int32_t> sequence_of(a.batch.sequence_of);
-  const Global<const std::int32_t> positions(a.batch.positions);
-  const Global<const float> k(a.k);
-  const Global<const float> v(a.v);
-  const std::int64_t count = a.batch.rows * a.kv_width;
-  for (std::int64_t i = thread_number(); i < count; i += threads_in_grid()) {
-    const std::int64_t row = i / a.kv_width;
-    const DeviceSequence sequence = sequences[sequence_of[row]];
-    const std::int64_t layer = a.batch.layer * sequence.layer_bytes;
-    const std::int64_t place = positions[row] * a.kv_width + i % a.kv_width;
-    store(Global<char>(static_cast<char*>(sequence.k) + layer), a.kv_dtype, place, k[i]);
-    store(Global<char>(static_cast<char*>(sequence.v) + layer), a.kv_dtype, place,
-          exact::rounded(a.value_dtype, v[i]));
-  }
-}
-
 template <class Real>
 cudaError_t launch_online(const DeviceAttention& a, cudaStream_t stream) {
   const std::size_t shared_bytes = kScoreBytes + kWeightBytes<Real> +
@@ -301,7 +281,7 @@ bool in_range(const DeviceAttention& a) {
                        a.split_combine != SplitCombine::arrival ||
                        (a.merge_orders != nullptr && a.merge_order_begin != nullptr);
   return heads && cuts && ordered && valid(a.score_plan) && a.batch.rows >= 0 &&
-         a.batch.rows * a.heads <= 0x7fffffff && a.kv_dtype != Dtype::f64;
+         a.batch.rows * a.heads <= 0x7fffffff;
 }
 
 }  // namespace
@@ -312,13 +292,6 @@ cudaError_t launch_attention(const DeviceAttention& a, cudaStream_t stream) {
   if (a.kind == AttentionKind::eager) return launch_eager_attention(a, stream);
   return a.softmax_dtype == Dtype::f64 ? launch_online<double>(a, stream)
                                        : launch_online<float>(a, stream);
-}
-
-cudaError_t launch_store_kv(const DeviceStoreKv& a, cudaStream_t stream) {
-  if (a.batch.rows < 0 || a.kv_width < 1 || a.kv_dtype == Dtype::f64) return cudaErrorInvalidValue;
-  if (a.batch.rows == 0) return cudaSuccess;
-  return launch(store_keys_and_values, "store_keys_and_values",
-                element_shape(a.batch.rows * a.kv_width), stream, a);
 }
 
 }  // namespace driftscope::cuda

@@ -2,6 +2,7 @@
 // What both attention kernels share: one block, one query of one head.
 #pragma once
 
+#include "kernels/attention/attention_cache.cuh"
 #include "kernels/attention/attention_device.h"
 #include "kernels/plan/device_reduction.cuh"
 
@@ -22,10 +23,17 @@ struct QueryOfBlock {
   std::int64_t keys;      // of the whole call
   Global<const float> q;  // [head_dim]
   Global<float> y;        // [head_dim]
-  Global<const void> k;   // head's first key; keys lie kv_stride elements apart
-  Global<const void> v;
-  std::int64_t kv_begin;
-  std::int64_t kv_stride;
+  KvCacheSide k;
+  KvCacheSide v;
+  std::int64_t kv_head;
+  std::int64_t head_dim;
+  KvDtype kv_dtype;
+  [[nodiscard]] __device__ KvRow key(std::int64_t token) const {
+    return k.row(token, kv_head, head_dim, kv_dtype);
+  }
+  [[nodiscard]] __device__ KvRow value(std::int64_t token) const {
+    return v.row(token, kv_head, head_dim, kv_dtype);
+  }
 };
 
 __device__ inline QueryOfBlock query_of_block(const DeviceAttention& a) {
@@ -40,30 +48,27 @@ __device__ inline QueryOfBlock query_of_block(const DeviceAttention& a) {
   const std::int64_t width = a.heads * a.head_dim;
   query.q = Global<const float>(a.q) + (query.row * width + head * a.head_dim);
   query.y = Global<float>(a.y) + (query.row * width + head * a.head_dim);
-  const std::int64_t layer = a.batch.layer * sequence.layer_bytes;
-  query.k = Global<const char>(static_cast<const char*>(sequence.k) + layer);
-  query.v = Global<const char>(static_cast<const char*>(sequence.v) + layer);
-  query.kv_begin = head / (a.heads / a.kv_heads) * a.head_dim;
-  query.kv_stride = a.kv_heads * a.head_dim;
+  query.k = {sequence, a.kv_heads, a.batch.layer, KvSide::keys};
+  query.v = {sequence, a.kv_heads, a.batch.layer, KvSide::values};
+  query.kv_head = head / (a.heads / a.kv_heads);
+  query.head_dim = a.head_dim;
+  query.kv_dtype = a.kv_dtype;
   return query;
 }
 
 struct ScoreTerms {
-  const QueryOfBlock& query;
-  std::int64_t key_begin;
-  Dtype dtype;
+  Global<const float> q;
+  KvRow key;
   template <class State>
   __device__ void operator()(State& state, std::int64_t i, bool inside) const {
-    state.add_product(inside ? query.q[i] : 0.0F,
-                      inside ? load(query.k, dtype, key_begin + i) : 0.0F);
+    state.add_product(inside ? q[i] : 0.0F, inside ? key.at(i) : 0.0F);
   }
 };
 
 // q·k by the score plan, before scaling; every thread of the group gets it.
 __device__ inline float score_of(const DeviceAttention& a, const QueryOfBlock& query,
                                  std::int64_t key, const Group& group) {
-  const ScoreTerms terms{query, query.kv_begin + key * query.kv_stride, a.kv_dtype};
-  return reduce_terms(a.score_plan, a.head_dim, terms, group);
+  return reduce_terms(a.score_plan, a.head_dim, ScoreTerms{query.q, query.key(key)}, group);
 }
 
 }  // namespace driftscope::cuda

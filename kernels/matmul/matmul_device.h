@@ -25,7 +25,7 @@ struct DeviceMatmul {
   Dtype weight_dtype = Dtype::f32;  // f32, f16 or bf16
   Dtype output_dtype = Dtype::f32;
   DevicePlan plan = {};
-  // Where present, the weights are these codes, in device memory too. first_term is 0.
+  // Where present, the weights are these codes, in device memory too.
   QuantisedView quantised = {};
   // int8_dynamic only: workspace for the codes and scales of x.
   std::int8_t* x_codes = nullptr;  // [m, k]

@@ -97,8 +97,9 @@ __global__ void int8_outputs(DeviceMatmul a) {
   const std::int64_t column = output / a.m;
   const auto* weights = reinterpret_cast<const std::int8_t*>(a.quantised.codes);
   const Dot dot{Global<const std::int8_t>(a.x_codes) + row * a.k,
-                Global<const std::int8_t>(weights) + column * a.quantised.code_stride, a.k,
-                (a.k + a.plan.split_k - 1) / a.plan.split_k, thread % kWarpWidth};
+                Global<const std::int8_t>(weights) +
+                    (column * a.quantised.code_stride + a.quantised.first_term),
+                a.k, (a.k + a.plan.split_k - 1) / a.plan.split_k, thread % kWarpWidth};
   const float sum = exact::with_canonical_nan(combined(a.plan, dot));
   if (thread % kWarpWidth != 0) return;
   const Global<const float> x_scales(a.x_scales);
@@ -112,7 +113,7 @@ __global__ void int8_outputs(DeviceMatmul a) {
 cudaError_t launch_int8_matmul(const DeviceMatmul& a, cudaStream_t stream) {
   constexpr std::int64_t kMostTerms = 133144;  // as kMostInt8Terms
   if (a.x_codes == nullptr || a.x_scales == nullptr || a.quantised.scales == nullptr ||
-      a.quantised.first_term != 0 || a.k > kMostTerms || a.m > 0x7fffffff) {
+      a.k > kMostTerms || a.m > 0x7fffffff) {
     return cudaErrorInvalidValue;
   }
   const cudaError_t error = launch_blocks(quantise_rows, "quantise_rows", a.m, a, stream);

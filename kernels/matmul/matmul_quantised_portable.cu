@@ -13,10 +13,12 @@ namespace {
 struct Codes {
   Global<const std::uint8_t> codes;
   Global<const float> scales;
+  std::int64_t first_term = 0;
   Codes() = default;
   __device__ Codes(const DeviceMatmul& a, std::int64_t column)
       : codes(Global<const std::uint8_t>(a.quantised.codes) + column * a.quantised.code_stride),
-        scales(Global<const float>(a.quantised.scales) + column * a.quantised.scale_stride) {}
+        scales(Global<const float>(a.quantised.scales) + column * a.quantised.scale_stride),
+        first_term(a.quantised.first_term) {}
 };
 
 // A byte a code and a scale a row.
@@ -27,7 +29,7 @@ struct ByteRow : Codes {
   __device__ ByteRow(const DeviceMatmul& a, std::int64_t column)
       : Codes(a, column), scale(scales[0]) {}
   [[nodiscard]] __device__ float at(std::int64_t i) const {
-    const std::uint8_t code = codes[i];
+    const std::uint8_t code = codes[first_term + i];
     return __fmul_rn(IsFp8 ? exact::e4m3_widened(code) : exact::int8_widened(code), scale);
   }
 };
@@ -44,9 +46,10 @@ struct Int4Row : Codes {
     while ((std::int64_t{1} << group_shift) < a.quantised.group) ++group_shift;
   }
   [[nodiscard]] __device__ float at(std::int64_t i) const {
-    const exact::NibblePlace place = exact::int4_place(i);
+    const std::int64_t term = first_term + i;
+    const exact::NibblePlace place = exact::int4_place(term);
     const int code = static_cast<int>(codes[place.byte]) >> place.shift & 0xf;
-    const std::int64_t group = i >> group_shift;
+    const std::int64_t group = term >> group_shift;
     const int zero = zeros == nullptr ? 8 : static_cast<int>(zeros[group]);
     return __fmul_rn(static_cast<float>(code - zero), scales[group]);
   }
@@ -60,7 +63,7 @@ cudaError_t launch_rows(const DeviceMatmul& a, cudaStream_t stream) {
 }  // namespace
 
 cudaError_t launch_quantised_matmul(const DeviceMatmul& a, cudaStream_t stream) {
-  if (a.quantised.scales == nullptr || a.quantised.first_term != 0) return cudaErrorInvalidValue;
+  if (a.quantised.scales == nullptr) return cudaErrorInvalidValue;
   switch (a.quantised.format) {
     case QuantFormat::int8_channel:
       return launch_rows<ByteRow<false>>(a, stream);

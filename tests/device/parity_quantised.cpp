@@ -171,6 +171,20 @@ void add_plans(Tally& tally, const Device& device, const QuantSpec& spec) {
   }
 }
 
+// Some terms of each row, as a tensor-parallel rank has them.
+void add_slices(Tally& tally, const Device& device, const QuantSpec& spec) {
+  const Shape whole{.m = 2, .n = 3, .k = 300};
+  Weights weights(spec, whole.n, whole.k);
+  quantise(weights, spec, whole);
+  for (const std::int64_t first : {7, 64, 130}) {
+    weights.view.first_term = first;
+    for (const int split : {1, 3}) {
+      add_case(tally, device, weights, draw(whole.m * 150, 1),
+               {.shape = {.m = whole.m, .n = whole.n, .k = 150}, .plan = {.split_k = split}});
+    }
+  }
+}
+
 // All codes that a checkpoint can have, under scales of any size, summed and one by one. There is
 // no NaN among weights, so fp8 has none of its codes.
 void add_all_codes(Tally& tally, const Device& device, const QuantSpec& spec) {
@@ -219,6 +233,7 @@ void quantised_lines(const Device& device, const OnLine& on_line) {
       if (spec.format != info.format) continue;
       add_shapes(tally, device, spec);
       add_plans(tally, device, spec);
+      add_slices(tally, device, spec);
       add_all_codes(tally, device, spec);
     }
     if (info.integer_activations) add_special_rows(tally, device);

@@ -18,7 +18,8 @@ class CudaBackend final : public Backend {
               const RunConfig& config)
       : m_session(session),
         m_weights(weights),
-        m_kv_dtype(*plain_dtype(config.kv_dtype)),
+        m_kv_dtype(config.kv_dtype),
+        m_kv_page(config.attention_page),
         m_pass(std::move(session), std::move(weights), config) {}
 
   [[nodiscard]] const ModelDescription& model() const override {
@@ -26,8 +27,13 @@ class CudaBackend final : public Backend {
   }
   [[nodiscard]] Result<std::unique_ptr<KvCache>> create_cache(
       std::int64_t expected_tokens) override {
-    auto cache = CudaKvCache::create(m_session, model().layers, model().kv_heads * model().head_dim,
-                                     m_kv_dtype, expected_tokens);
+    auto cache = CudaKvCache::create(m_session,
+                                     {.layers = model().layers,
+                                      .kv_heads = model().kv_heads,
+                                      .head_dim = model().head_dim,
+                                      .dtype = m_kv_dtype,
+                                      .page = m_kv_page},
+                                     expected_tokens);
     if (!cache) return tl::unexpected(cache.error());
     return *std::move(cache);
   }
@@ -48,7 +54,8 @@ class CudaBackend final : public Backend {
  private:
   std::shared_ptr<CudaSession> m_session;
   std::shared_ptr<const CudaWeights> m_weights;
-  Dtype m_kv_dtype;
+  KvDtype m_kv_dtype;
+  std::int64_t m_kv_page;
   CudaForwardPass m_pass;
 };
 

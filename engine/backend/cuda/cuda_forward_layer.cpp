@@ -93,13 +93,13 @@ void CudaForwardPass::rotate(std::int64_t index) {
 
 void CudaForwardPass::attend(std::int64_t index) {
   const AttentionArguments host = attention_arguments(m_config, m_model, m_rounding, {});
-  m_session->run(m_session->table().store_kv,
-                 DeviceStoreKv{.batch = m_tables.device_rows(index),
-                               .k = m_k.as<float>(),
-                               .v = m_v.as<float>(),
-                               .kv_width = m_model.kv_heads * m_model.head_dim,
-                               .value_dtype = m_rounding.stored_value,
-                               .kv_dtype = *plain_dtype(host.kv_dtype)});
+  m_session->run(m_session->table().store_kv, DeviceStoreKv{.batch = m_tables.device_rows(index),
+                                                            .k = m_k.as<float>(),
+                                                            .v = m_v.as<float>(),
+                                                            .kv_heads = m_model.kv_heads,
+                                                            .head_dim = m_model.head_dim,
+                                                            .value_dtype = m_rounding.stored_value,
+                                                            .kv_dtype = host.kv_dtype});
   m_session->run(m_session->table().attention,
                  DeviceAttention{.batch = m_tables.device_rows(index),
                                  .q = m_q.as<float>(),
@@ -109,7 +109,7 @@ void CudaForwardPass::attend(std::int64_t index) {
                                  .head_dim = host.head_dim,
                                  .scale = host.scale,
                                  .window = host.window,
-                                 .kv_dtype = *plain_dtype(host.kv_dtype),
+                                 .kv_dtype = host.kv_dtype,
                                  .kind = host.kind,
                                  .tile = host.tile,
                                  .splits = host.splits,

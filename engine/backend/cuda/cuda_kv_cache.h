@@ -4,20 +4,22 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/backend/cuda/cuda_session.h"
+#include "engine/backend/host/host_kv_cache.h"
 #include "kernels/attention/attention_device.h"
 
 namespace driftscope {
 
-// Two arrays [layers, capacity, kv_heads, head_dim] of `dtype`.
+// One block that grows, or pages of KvShape::page tokens that are added; a block's bytes are laid
+// out as DeviceSequence says.
 class CudaKvCache final : public KvCache {
  public:
   // Errors: engine (does not fit).
   [[nodiscard]] static Result<std::unique_ptr<CudaKvCache>> create(
-      std::shared_ptr<CudaSession> session, std::int64_t layers, std::int64_t row_elements,
-      Dtype dtype, std::int64_t tokens);
+      std::shared_ptr<CudaSession> session, const KvShape& shape, std::int64_t tokens);
 
   [[nodiscard]] std::int64_t length() const override { return m_length; }
   void truncate(std::int64_t length) override;
@@ -26,31 +28,32 @@ class CudaKvCache final : public KvCache {
   // Makes room for `tokens` tokens in all. Amortised constant time per token.
   [[nodiscard]] Result<void> reserve(std::int64_t tokens);
   void advance(std::int64_t rows) { m_length += rows; }
-  // `keys`: tokens once the call in hand is done.
+  // `keys`: tokens once the call in hand is done. Valid until the next reserve().
   [[nodiscard]] DeviceSequence sequence(std::int64_t keys) const;
 
  private:
-  CudaKvCache(std::shared_ptr<CudaSession> session, std::int64_t layers, std::int64_t row_elements,
-              Dtype dtype)
-      : m_session(std::move(session)),
-        m_layers(layers),
-        m_row_bytes(static_cast<std::size_t>(row_elements) * dtype_size(dtype)),
-        m_row_elements(row_elements),
-        m_dtype(dtype) {}
-  void copy_rows_from(const CudaKvCache& other);
-  [[nodiscard]] std::size_t layer_bytes() const {
-    return static_cast<std::size_t>(m_capacity) * m_row_bytes;
-  }
+  // Where the parts of a block of `tokens` tokens begin, in bytes; each begins at a multiple of 16.
+  struct Layout {
+    std::int64_t tokens;
+    std::size_t layer_bytes;   // of keys, and of values
+    std::size_t layer_scales;  // bytes of scales; 0 but for int8
+    std::size_t values_at, key_scales_at, value_scales_at, bytes;
+  };
+  CudaKvCache(std::shared_ptr<CudaSession> session, const KvShape& shape)
+      : m_session(std::move(session)), m_shape(shape) {}
+  [[nodiscard]] Layout layout(std::int64_t tokens) const;
+  [[nodiscard]] Result<void> grow_block(std::int64_t tokens);
+  [[nodiscard]] Result<void> add_pages(std::int64_t tokens);
+  // The first `rows` rows of every part.
+  void copy_rows(const DeviceMemory& from, const Layout& from_layout, const DeviceMemory& to,
+                 const Layout& to_layout, std::int64_t rows) const;
 
   std::shared_ptr<CudaSession> m_session;
-  std::int64_t m_layers;
-  std::size_t m_row_bytes;
-  std::int64_t m_row_elements;
-  Dtype m_dtype;
+  KvShape m_shape;
   std::int64_t m_length = 0;
   std::int64_t m_capacity = 0;
-  DeviceMemory m_keys;
-  DeviceMemory m_values;
+  std::vector<DeviceMemory> m_blocks;
+  DeviceMemory m_table;  // of the pages' addresses
 };
 
 }  // namespace driftscope
