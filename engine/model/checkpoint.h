@@ -190,7 +190,7 @@ class ModelCheckpoint {
  public:
   virtual ~ModelCheckpoint() = default;
   // `path`: a directory with config.json and model.safetensors, or model.safetensors.index.json
-  // with its shards. Errors: malformed, one line with file, field and offset. Allocations made
+  // with its shards; or a GGUF file. Errors: malformed, one line with file, field and offset. Allocations made
   // from a header never exceed the bytes of the file.
   [[nodiscard]] static Result<std::shared_ptr<const ModelCheckpoint>> open(
       const std::filesystem::path& path);
@@ -205,9 +205,13 @@ class ModelCheckpoint {
   // Absent in most models: [hidden], NormKind::layer; [max_positions, hidden], learned_positions.
   [[nodiscard]] virtual const TensorView& final_norm_bias() const;
   [[nodiscard]] virtual const TensorView& position_embedding() const;
+  // The number of tensors by how they are stored: "Q4_K 24, Q6_K 5, F32 11"; empty where each is
+  // plain elements of one type.
+  [[nodiscard]] virtual std::string weight_formats() const { return {}; }
   // Hashes every file (cached by size and mtime under XDG_CACHE_HOME); seconds on big files.
   [[nodiscard]] virtual Result<std::vector<CheckpointFile>> files() const = 0;
-  // SHA-256 over the sorted lines "name size sha256\n" of the weight files and config.json.
+  // SHA-256 over the sorted lines "name size sha256\n" of the weight files and config.json, where there is
+  // one.
   [[nodiscard]] virtual Result<std::string> combined_sha256() const = 0;
 };
 
