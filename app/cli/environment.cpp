@@ -35,6 +35,7 @@ Result<EnvelopeFacts> fingerprint_facts(const FingerprintOptions& options, const
   auto model = load_model(options.model, console);
   if (!model) return tl::unexpected(model.error());
   facts.model_sha256 = model->sha256;
+  facts.stored_quantisation = model->checkpoint->quantisation().method;
   if (model->tokenizer) facts.tokenizer_sha256 = model->tokenizer->sha256();
   facts.chat_template_sha256 = model->chat_template_sha256;
   return facts;
@@ -162,7 +163,9 @@ Result<int> doctor(const DoctorOptions& options, CommandContext& context) {
 
 void declare_fingerprint(CLI::App& app, CommandContext& context) {
   auto options = bind_command<FingerprintOptions>(app, context, &fingerprint);
-  app.add_option("--model,-m", options->model, "Directory of the checkpoint");
+  app.add_option(
+      "--model,-m", options->model,
+      "Directory of the checkpoint, or a hub id in the local cache: org/name[@revision]");
   app.add_option("--config", options->config.config, "Preset or JSON file")->capture_default_str();
   app.add_option("--set", options->config.sets, "knob=value; may be repeated")
       ->allow_extra_args(false);
@@ -173,7 +176,9 @@ void declare_fingerprint(CLI::App& app, CommandContext& context) {
 
 void declare_doctor(CLI::App& app, CommandContext& context) {
   auto options = bind_command<DoctorOptions>(app, context, &doctor);
-  app.add_option("--model,-m", options->model, "Directory of the checkpoint");
+  app.add_option(
+      "--model,-m", options->model,
+      "Directory of the checkpoint, or a hub id in the local cache: org/name[@revision]");
 }
 
 }  // namespace driftscope::cli

@@ -49,6 +49,11 @@ EnvelopeFacts envelope_facts(const Side& side, const ExperimentOptions& options,
   for (const CheckpointFile& file : side.model.files) {
     facts.model_files.emplace_back(file.path.filename().string(), file.sha256);
   }
+  facts.model_revision = side.model.location.commit;
+  const StoredQuantisation& quantisation = side.model.checkpoint->quantisation();
+  facts.stored_quantisation = quantisation.method;
+  facts.quantisation_notes = quantisation.notes;
+  facts.scale_files = quantisation.scale_files;
   facts.model_type = side.model.checkpoint->description().model_type;
   if (side.model.tokenizer) facts.tokenizer_sha256 = side.model.tokenizer->sha256();
   facts.chat_template_sha256 = side.model.chat_template_sha256;

@@ -15,20 +15,23 @@
 #include "engine/config/run_config.h"
 #include "engine/exec/lockstep.h"
 #include "engine/model/checkpoint.h"
+#include "engine/model/hub_cache.h"
 #include "engine/text/tokenizer.h"
 #include "kernels/base/result.h"
 
 namespace driftscope::cli {
 
 struct LoadedModel {
-  std::string path;
+  std::string path;  // as given: a path or a hub id
+  ModelLocation location;
   std::shared_ptr<const ModelCheckpoint> checkpoint;
   std::shared_ptr<const Tokenizer> tokenizer;  // null where the directory has none
   std::vector<CheckpointFile> files;
   std::string sha256;                // combined
   std::string chat_template_sha256;  // empty: none
 };
-// Opens checkpoint and tokenizer (a missing tokenizer.json is fine, a broken one is not) and
+// `path`: a directory, a file, or a hub id looked up in the local cache. Opens checkpoint and
+// tokenizer (a missing tokenizer.json is fine, a broken one is not) and
 // hashes.
 [[nodiscard]] Result<LoadedModel> load_model(const std::string& path, const Console& console);
 

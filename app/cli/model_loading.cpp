@@ -40,7 +40,10 @@ constexpr std::size_t kLargestPromptFile = std::size_t{64} << 20U;
 Result<LoadedModel> load_model(const std::string& path, const Console& console) {
   LoadedModel model;
   model.path = path;
-  auto checkpoint = ModelCheckpoint::open(path);
+  auto location = find_model(path);
+  if (!location) return tl::unexpected(location.error());
+  model.location = std::move(*location);
+  auto checkpoint = ModelCheckpoint::open(model.location.path);
   if (!checkpoint) return tl::unexpected(checkpoint.error());
   model.checkpoint = *checkpoint;
   const fs::path directory = model.checkpoint->path();
@@ -57,6 +60,9 @@ Result<LoadedModel> load_model(const std::string& path, const Console& console) 
   if (!combined) return tl::unexpected(combined.error());
   model.sha256 = std::move(*combined);
   model.chat_template_sha256 = chat_template_sha256(directory);
+  for (const std::string& note : model.checkpoint->quantisation().notes) {
+    console.note(fmt::format("{}: {}", path, note));
+  }
   if (!model.tokenizer) {
     console.note(fmt::format("{}: no tokenizer.json; prompts must be given as --prompt-ids", path));
   }

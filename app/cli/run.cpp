@@ -248,7 +248,9 @@ Result<int> run(const RunOptions& options, CommandContext& context) {
 
 void declare_run(CLI::App& app, CommandContext& context) {
   auto options = bind_command<RunOptions>(app, context, &run);
-  app.add_option("--model,-m", options->model, "Directory of the checkpoint")->required();
+  app.add_option("--model,--model-a,-m", options->model,
+                 "Directory of the checkpoint, or a hub id in the local cache: org/name[@revision]")
+      ->required();
   app.add_option("--model-b", options->model_b, "Another checkpoint for side B");
   declare_prompt(app, options->prompt);
   app.add_option("--a", options->a.config, "Configuration A: preset or JSON file")

@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -68,6 +69,27 @@ Json all_reduce_of(const RunConfig& config) {
                      get_knob(config, *find_knob("reduce_dtype")));
 }
 
+// The checkpoint's own method, then what the run does to the weights it reads.
+std::string quantisation_of(const EnvelopeFacts& facts) {
+  const std::string knob = get_knob(facts.config, *find_knob("quantisation"));
+  if (facts.stored_quantisation.empty()) return knob;
+  if (facts.config.quantisation == Quantisation::none) return facts.stored_quantisation;
+  return fmt::format("{}, then {}", facts.stored_quantisation, knob);
+}
+
+// With the hash that the list of files gives, so that a change of scales alone is seen as one.
+Json scale_files_of(const EnvelopeFacts& facts) {
+  Json files = Json::array();
+  for (const std::string& name : facts.scale_files) {
+    const auto found = std::find_if(facts.model_files.begin(), facts.model_files.end(),
+                                    [&](const auto& file) { return file.first == name; });
+    files.push_back(
+        {{"name", name},
+         {"sha256", found == facts.model_files.end() ? Json(nullptr) : or_null(found->second)}});
+  }
+  return files;
+}
+
 Json runtime_of(const EnvelopeFacts& facts, const EnvironmentFacts& environment) {
   const RunConfig& config = facts.config;
   Json json{{"engine", "driftscope"},
@@ -90,7 +112,9 @@ Json runtime_of(const EnvelopeFacts& facts, const EnvironmentFacts& environment)
             {"data_parallel_size", 1},
             {"all_reduce", all_reduce_of(config)},
             {"attention_backend", get_knob(config, *find_knob("attention"))},
-            {"quantization_method", get_knob(facts.config, *find_knob("quantisation"))},
+            {"quantization_method", quantisation_of(facts)},
+            {"quantization_notes", facts.quantisation_notes},
+            {"scale_files", scale_files_of(facts)},
             {"kv_cache_dtype", get_knob(config, *find_knob("kv_dtype"))},
             {"cuda_graph", nullptr},
             {"streams", nullptr},
@@ -162,7 +186,7 @@ Json make_fingerprint(const EnvelopeFacts& facts, const EnvironmentFacts& enviro
             {"cublas_version", or_null(environment.cublas_version)},
             {"gpu_name_and_compute_capability", or_null(environment.gpu)},
             {"attention_backend", get_knob(facts.config, *find_knob("attention"))},
-            {"quantization_method", get_knob(facts.config, *find_knob("quantisation"))},
+            {"quantization_method", quantisation_of(facts)},
             {"tensor_parallel_size", facts.config.tensor_parallel},
             {"batch_invariance_flag", is_batch_invariant(facts.config)},
             {"sampling_contract_version", kSamplingContract},

@@ -33,7 +33,12 @@ struct EnvelopeFacts {
   std::string model_path;
   std::string model_sha256;
   std::vector<std::pair<std::string, std::string>> model_files;  // name, sha256
-  std::string model_revision;
+  std::string model_revision;  // commit of a hub snapshot
+  // How the checkpoint holds its weights where not as plain elements, what else its method asks
+  // for, and the names of the files with its scales.
+  std::string stored_quantisation;
+  std::vector<std::string> quantisation_notes;
+  std::vector<std::string> scale_files;
   std::string model_type;
   std::string tokenizer_sha256;
   std::string chat_template_sha256;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
@@ -11,6 +12,8 @@
 #include "engine/model/bound_tensors.h"
 #include "engine/model/description.h"
 #include "engine/model/files.h"
+#include "engine/model/quantised_source.h"
+#include "engine/model/quantised_summary.h"
 #include "engine/model/strict_json.h"
 #include "engine/model/tensor_source.h"
 #include "kernels/base/display_text.h"
@@ -22,18 +25,21 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxConfigBytes = std::size_t{4} << 20U;
 // Files that decide what the model computes or reads, beside the weights.
-constexpr std::string_view kSideFiles[] = {"config.json", "generation_config.json",
-                                           "tokenizer.json", "tokenizer_config.json"};
+constexpr std::string_view kSideFiles[] = {"config.json",          "generation_config.json",
+                                           "tokenizer.json",       "tokenizer_config.json",
+                                           "quantize_config.json", "quant_config.json",
+                                           "kv_cache_scales.json"};
 
 // A description and its tensors, whatever they were read from.
 class FileCheckpoint final : public ModelCheckpoint {
  public:
   FileCheckpoint(fs::path path, ModelDescription description, std::unique_ptr<TensorSource> source,
-                 BoundTensors tensors)
+                 BoundTensors tensors, StoredQuantisation quantisation = {})
       : m_path(std::move(path)),
         m_description(std::move(description)),
         m_source(std::move(source)),
-        m_tensors(std::move(tensors)) {}
+        m_tensors(std::move(tensors)),
+        m_quantisation(std::move(quantisation)) {}
 
   const fs::path& path() const override { return m_path; }
   const ModelDescription& description() const override { return m_description; }
@@ -47,6 +53,7 @@ class FileCheckpoint final : public ModelCheckpoint {
   const LayerTensors& layer(std::int64_t index) const override {
     return m_tensors.layers.at(static_cast<std::size_t>(index));
   }
+  const StoredQuantisation& quantisation() const override { return m_quantisation; }
   Result<std::vector<CheckpointFile>> files() const override;
   Result<std::string> combined_sha256() const override;
 
@@ -55,9 +62,11 @@ class FileCheckpoint final : public ModelCheckpoint {
   ModelDescription m_description;
   std::unique_ptr<TensorSource> m_source;  // owns what the views point into
   BoundTensors m_tensors;
+  StoredQuantisation m_quantisation;
 };
 
-Result<ModelDescription> read_description(const fs::path& directory) {
+// config.json, with the quantization_config that older checkpoints keep in a file of its own.
+Result<nlohmann::json> read_config(const fs::path& directory) {
   const fs::path config_path = directory / "config.json";
   std::error_code error;
   if (!fs::exists(config_path, error)) {
@@ -66,8 +75,24 @@ Result<ModelDescription> read_description(const fs::path& directory) {
                             "layout",
                             display_path(directory)));
   }
-  const auto config = read_strict_json(config_path, kMaxConfigBytes);
-  if (!config) return tl::unexpected(config.error());
+  auto config = read_strict_json(config_path, kMaxConfigBytes);
+  if (!config || !config->is_object() || config->contains("quantization_config")) return config;
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kOlder{
+      {{"quantize_config.json", "gptq"}, {"quant_config.json", "awq"}}};
+  for (const auto& [name, method] : kOlder) {
+    if (!fs::exists(directory / name, error)) continue;
+    auto quantised = read_strict_json(directory / name, kMaxConfigBytes);
+    if (!quantised) return quantised;
+    if (!quantised->is_object()) continue;
+    if (!quantised->contains("quant_method")) (*quantised)["quant_method"] = method;
+    (*config)["quantization_config"] = std::move(*quantised);
+    break;
+  }
+  return config;
+}
+
+Result<ModelDescription> read_description(const fs::path& directory, const nlohmann::json& config) {
+  std::error_code error;
   const fs::path generation_path = directory / "generation_config.json";
   nlohmann::json generation;
   if (fs::exists(generation_path, error)) {
@@ -75,22 +100,31 @@ Result<ModelDescription> read_description(const fs::path& directory) {
     if (!read) return tl::unexpected(read.error());
     generation = std::move(*read);
   }
-  return describe_model({.config = &*config,
-                         .name = display_path(config_path),
+  return describe_model({.config = &config,
+                         .name = display_path(directory / "config.json"),
                          .generation_config = generation.is_null() ? nullptr : &generation,
                          .generation_name = display_path(generation_path)});
 }
 
 Result<std::shared_ptr<const ModelCheckpoint>> open_directory(const fs::path& directory) {
-  auto description = read_description(directory);
+  const auto config = read_config(directory);
+  if (!config) return tl::unexpected(config.error());
+  auto description = read_description(directory, *config);
   if (!description) return tl::unexpected(std::move(description.error()));
+  const std::string config_name = display_path(directory / "config.json");
+  auto quantised = read_quantised_config(*config, config_name);
+  if (!quantised) return tl::unexpected(std::move(quantised.error()));
   auto source = open_safetensors_source(directory);
   if (!source) return tl::unexpected(std::move(source.error()));
-  auto tensors = bind_tensors(**source, *description, display_path(directory / "config.json"));
+  if (quantised->method != QuantisedMethod::none) {
+    *source = make_quantised_source(std::move(*source), *quantised);
+  }
+  auto tensors = bind_tensors(**source, *description, config_name);
   if (!tensors) return tl::unexpected(std::move(tensors.error()));
   description->stored_dtype = tensors->embedding.dtype;
+  StoredQuantisation quantisation = stored_quantisation(*quantised, **source, *tensors, directory);
   return std::make_shared<FileCheckpoint>(directory, std::move(*description), std::move(*source),
-                                          std::move(*tensors));
+                                          std::move(*tensors), std::move(quantisation));
 }
 
 Result<std::vector<CheckpointFile>> FileCheckpoint::files() const {

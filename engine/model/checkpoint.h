@@ -186,6 +186,14 @@ struct CheckpointFile {
   std::string sha256;  // lower-case hexadecimal
 };
 
+// How the files hold the weights where they do not as plain elements.
+struct StoredQuantisation {
+  std::string method;  // "AWQ int4, group 128, zero points"; empty: plain elements
+  // What the method asks for besides the weights' values, a sentence each.
+  std::vector<std::string> notes;
+  std::vector<std::string> scale_files;  // names of the files that hold codes and scales, sorted
+};
+
 class ModelCheckpoint {
  public:
   virtual ~ModelCheckpoint() = default;
@@ -208,6 +216,7 @@ class ModelCheckpoint {
   // The number of tensors by how they are stored: "Q4_K 24, Q6_K 5, F32 11"; empty where each is
   // plain elements of one type.
   [[nodiscard]] virtual std::string weight_formats() const { return {}; }
+  [[nodiscard]] virtual const StoredQuantisation& quantisation() const;  // plain unless overridden
   // Hashes every file (cached by size and mtime under XDG_CACHE_HOME); seconds on big files.
   [[nodiscard]] virtual Result<std::vector<CheckpointFile>> files() const = 0;
   // SHA-256 over the sorted lines "name size sha256\n" of the weight files and config.json, where there is

@@ -118,16 +118,6 @@ const Architecture* read_architecture(ConfigFields& fields) {
 }
 
 void refuse_unsupported(ConfigFields& fields) {
-  if (const auto* quantization = fields.find("quantization_config")) {
-    std::string method = "unknown";
-    if (quantization->is_object() && quantization->contains("quant_method")) {
-      method = show_value((*quantization)["quant_method"]);
-    }
-    fields.refuse(
-        fmt::format("quantization_config (method {}) is not supported; use the "
-                    "unquantised checkpoint (F32, F16 or BF16)",
-                    method));
-  }
   const std::string activation = fields.text("hidden_act", "silu");
   if (activation != "silu" && activation != "swish") {
     fields.refuse(fmt::format("hidden_act \"{}\" is not supported; only silu is",

@@ -34,6 +34,7 @@ class SafetensorsSource final : public TensorSource {
     return m_shards.tensors.contains(std::string(name));
   }
   [[nodiscard]] Result<TensorView> find(const std::string& name) const override;
+  [[nodiscard]] std::optional<StoredElements> stored(const std::string& name) const override;
   [[nodiscard]] std::size_t size() const override { return m_shards.tensors.size(); }
   [[nodiscard]] std::string file_of(std::string_view name) const override {
     const auto found = m_shards.tensors.find(std::string(name));
@@ -59,6 +60,17 @@ void SafetensorsSource::align(StoredTensor& tensor) {
   m_copies.push_back(std::make_unique<std::uint64_t[]>((bytes + 7) / 8));
   std::memcpy(m_copies.back().get(), data, bytes);
   tensor.bytes = {reinterpret_cast<const char*>(m_copies.back().get()), bytes};
+}
+
+std::optional<StoredElements> SafetensorsSource::stored(const std::string& name) const {
+  const auto found = m_shards.tensors.find(name);
+  if (found == m_shards.tensors.end()) return std::nullopt;
+  const StoredTensor& tensor = found->second;
+  StoredElements elements{.dtype = tensor.dtype, .shape = {}, .bytes = tensor.bytes};
+  for (const std::uint64_t size : tensor.shape) {
+    elements.shape.push_back(static_cast<std::int64_t>(size));
+  }
+  return elements;
 }
 
 Result<TensorView> SafetensorsSource::find(const std::string& name) const {

@@ -69,10 +69,12 @@ double ModelDescription::query_scale() const {
 
 namespace {
 const TensorView kAbsent;
-}
+const StoredQuantisation kPlain;
+}  // namespace
 
 const TensorView& ModelCheckpoint::final_norm_bias() const { return kAbsent; }
 const TensorView& ModelCheckpoint::position_embedding() const { return kAbsent; }
+const StoredQuantisation& ModelCheckpoint::quantisation() const { return kPlain; }
 
 std::int64_t ModelDescription::parameters() const {
   const auto elements = [this](std::array<Dimension, 2> shape) {

@@ -133,8 +133,6 @@ TEST(Description, RefusesOtherArchitecturesByName) {
 
 TEST(Description, RefusesUnsupportedFeaturesByName) {
   expect_refused(with(small_config("llama"), "hidden_act", "gelu"), "hidden_act \"gelu\"");
-  expect_refused(with(small_config("llama"), "quantization_config", {{"quant_method", "gptq"}}),
-                 "\"gptq\"");
   expect_refused(with(small_config("llama"), "partial_rotary_factor", 0.5),
                  "partial_rotary_factor");
   for (const char* type : {"yarn", "dynamic", "longrope"}) {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "engine/model/quantised_decoders.h"
+#include "engine/model/quantised_matrix.h"
+
+namespace driftscope {
+namespace {
+
+constexpr std::int64_t kBlock = 32;  // inputs that share a scale
+
+// OCP microscaling formats, revision 1.0: E2M1, sign in the highest bit.
+constexpr std::array<float, 16> kE2m1{0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
+                                      -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
+
+// A row is one input of one expert, its columns are the outputs: the files hold the transpose.
+class Mxfp4Decoder final : public MatrixDecoder {
+ public:
+  Mxfp4Decoder(std::string_view blocks, const StoredElements& scales, std::int64_t inputs,
+               std::int64_t outputs, std::size_t stored_bytes)
+      : MatrixDecoder(outputs, "MXFP4", stored_bytes),
+        m_blocks(blocks.data()),
+        m_scales({.dtype = "F8_E8M0", .shape = {}, .bytes = scales.bytes}),
+        m_inputs(inputs),
+        m_outputs(outputs) {}
+
+ private:
+  void decode_row(std::int64_t row, std::int64_t first, std::int64_t count,
+                  float* values) const override {
+    const std::int64_t expert = row / m_inputs;
+    const std::int64_t input = row % m_inputs;
+    const std::int64_t in_row = m_inputs / kBlock;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t block = (expert * m_outputs + first + i) * in_row + input / kBlock;
+      const auto byte =
+          static_cast<unsigned char>(m_blocks[block * (kBlock / 2) + input % kBlock / 2]);
+      const unsigned code = input % 2 == 0 ? byte & 15U : byte >> 4U;
+      values[i] = kE2m1[code] * m_scales.at(block);
+    }
+  }
+
+  const char* m_blocks;
+  ScaleArray m_scales;
+  std::int64_t m_inputs;
+  std::int64_t m_outputs;
+};
+
+}  // namespace
+
+QuantisedView mxfp4_view(const TensorSource& stored, const std::string& name) {
+  if (!stored.contains(name + "_blocks")) return std::nullopt;
+  PartReader reader(stored, name + "_blocks");
+  const StoredElements blocks = reader.take(name + "_blocks", "U8", 4);
+  const StoredElements scales = reader.take(name + "_scales", "U8 F8_E8M0", 3);
+  if (!reader.good()) return reader.failure();
+  reader.expect(blocks.shape[3] == kBlock / 2 && scales.shape[0] == blocks.shape[0] &&
+                    scales.shape[1] == blocks.shape[1] && scales.shape[2] == blocks.shape[2],
+                fmt::format("blocks have shape [{}] and scales [{}], expected [expert, out, n, 16] "
+                            "and [expert, out, n]",
+                            fmt::join(blocks.shape, ", "), fmt::join(scales.shape, ", ")));
+  if (!reader.good()) return reader.failure();
+  const std::int64_t inputs = blocks.shape[2] * kBlock;
+  TensorView view{.shape = {blocks.shape[0], inputs, blocks.shape[1]}, .name = name};
+  view.decoder =
+      std::make_shared<Mxfp4Decoder>(blocks.bytes, scales, inputs, blocks.shape[1], reader.bytes());
+  return view;
+}
+
+}  // namespace driftscope
