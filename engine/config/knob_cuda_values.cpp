@@ -22,6 +22,7 @@ const std::map<std::string_view, Values>& honoured() {
       {"softmax_dtype", {}},
       {"rope_table_dtype", {}},
       {"logits_dtype", {}},
+      {"router_dtype", {}},
       {"quantisation",
        {"none", "int8_w8a16", "int8_w8a8", "fp8_tensor", "fp8_channel", "int4_symmetric",
         "int4_asymmetric"}},
@@ -50,6 +51,10 @@ const std::map<std::string_view, Values>& honoured() {
       {"residual", {}},
       {"fused_qkv", {}},
       {"fused_gate_up", {}},
+      {"tensor_parallel", {}},
+      {"all_reduce", {"one_shot", "ring", "tree"}},
+      {"reduce_dtype", {}},
+      {"tensor_parallel_invariant", {}},
       {"cuda_graph", {}},
       {"cuda_streams", {}},
       // Above the backend: the batch engine and the sampler.

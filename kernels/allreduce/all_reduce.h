@@ -24,13 +24,12 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/allreduce/all_reduce_order.h"
 #include "kernels/base/parallel.h"
 #include "kernels/plan/dtype.h"
 #include "kernels/plan/reduction_plan.h"
 
 namespace driftscope {
-
-enum class AllReduceOrder : std::uint8_t { one_shot, ring, tree };
 
 struct AllReduceArguments {
   // [ranks][elements], not overlapping. In: each rank's part; out: the sum, the same bits in each.

@@ -47,7 +47,8 @@ float margin_of(const float* logits, const std::vector<std::int32_t>& order, std
     const float logit = logits[order[i]];
     rejected = rejected < logit ? logit : rejected;
   }
-  return canonical_nan(logits[order[last - 1]] - rejected);
+  // + 0: the difference of two zeros is +0, whichever of several equal logits was met first.
+  return canonical_nan(logits[order[last - 1]] - rejected + 0.0F);
 }
 
 void weigh(const RoutingArguments& arguments, const float* probabilities, const std::int32_t* ids,

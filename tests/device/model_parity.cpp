@@ -56,6 +56,10 @@ class Transcript {
     for (std::int64_t row = 0; row < rows; ++row) {
       append(value_of(m_backend.logits(row, 1)));  // one by one, as large vocabularies are asked
       for (const TensorTap& tap : m_backend.taps(row)) append(tap.values);
+      const RouteRow routes = m_backend.routes(row);
+      for (const std::int32_t id : routes.experts) m_bits.push_back(static_cast<std::uint32_t>(id));
+      append(routes.weights);
+      append(routes.margins);
     }
   }
   void append(std::span<const float> values) {
@@ -107,6 +111,27 @@ const std::vector<ModelCase>& model_cases() {
       {"llama", "attention_page=3 kv_dtype=f16 attention=split_kv_count", ""},
       {"llama", "", "attention_page=5 cuda_graph=true"},
       {"llama", "kv_dtype=int8", "attention_page=1"},
+      {"mixtral", "", ""},
+      {"mixtral", "activation_dtype=bf16 router_dtype=bf16 fused_gate_up=true", "cuda_streams=2"},
+      {"mixtral", "matmul_policy=shape_dependent quantisation=int4_symmetric quantisation_group=16",
+       ""},
+      {"qwen2_moe", "activation_dtype=bf16 rounding_points=every_op", ""},
+      {"qwen2_moe", "activation_dtype=f16 rounding_points=fused quantisation=int8_w8a8", ""},
+      {"qwen3_moe", "router_dtype=f16 kv_dtype=int8", ""},
+      {"llama", "tensor_parallel=2", "cuda_graph=true"},
+      {"qwen2", "tensor_parallel=4 all_reduce=ring reduce_dtype=bf16", "cuda_streams=3"},
+      {"qwen2",
+       "tensor_parallel=4 all_reduce=tree reduce_dtype=f16 fused_qkv=true "
+       "fused_gate_up=true activation_dtype=bf16",
+       "cuda_graph=true cuda_streams=2"},
+      {"llama", "tensor_parallel=2 matmul_policy=shape_dependent matmul_split_k=2", ""},
+      {"llama", "tensor_parallel=4 tensor_parallel_invariant=true all_reduce=tree", ""},
+      {"llama", "tensor_parallel_invariant=true all_reduce=tree", ""},
+      {"llama", "tensor_parallel=2 quantisation=int8_w8a8", ""},
+      {"llama",
+       "tensor_parallel=4 quantisation=int4_asymmetric quantisation_group=16 all_reduce=ring", ""},
+      {"qwen2_moe", "tensor_parallel=4 all_reduce=ring reduce_dtype=bf16", ""},
+      {"mixtral", "tensor_parallel=2 fused_gate_up=true quantisation=fp8_channel", ""},
       {"llama", "quantisation=int8_w8a16", "cuda_graph=true"},
       {"qwen2", "quantisation=int8_w8a16 fused_qkv=true fused_gate_up=true", ""},
       {"qwen2", "quantisation=int8_w8a8 matmul_split_k=2", "cuda_streams=3 cuda_graph=true"},
@@ -134,12 +159,39 @@ const std::vector<ModelCase>& model_cases() {
   return cases;
 }
 
-ModelResult run_case(const ModelCase& model_case, const std::shared_ptr<const CudaModule>& module) {
+namespace {
+
+void mix(ExpertDescription& moe, std::int64_t experts, std::int64_t chosen,
+         std::int64_t intermediate) {
+  moe.experts = experts;
+  moe.chosen = chosen;
+  moe.intermediate = intermediate;
+  moe.renormalise = true;
+}
+
+// Two layers, of which a mixture may leave one dense; heads and channels for 1, 2, 4 and 8 ranks.
+RandomModel shape_of(const ModelCase& model_case) {
   RandomModel shape;
   shape.type = model_case.model;
   shape.sliding_window = model_case.model == "mistral" ? 5 : 0;
   shape.tied = model_case.model == "qwen2";
-  const auto checkpoint = random_checkpoint(shape);
+  if (shape.type == "mixtral") {
+    mix(shape.moe, 5, 2, 24);
+  } else if (shape.type == "qwen2_moe") {
+    mix(shape.moe, 6, 3, 16);
+    shape.moe.renormalise = false;
+    shape.moe.shared_intermediate = 40;
+    shape.moe.dense_layers.push_back(1);
+  } else if (shape.type == "qwen3_moe") {
+    mix(shape.moe, 40, 4, 8);
+  }
+  return shape;
+}
+
+}  // namespace
+
+ModelResult run_case(const ModelCase& model_case, const std::shared_ptr<const CudaModule>& module) {
+  const auto checkpoint = random_checkpoint(shape_of(model_case));
   const RunConfig on_host = config_of(model_case.both);
   const RunConfig on_device = config_of(model_case.both + " " + model_case.cuda + " backend=cuda");
   value_of(check_config(on_host));

@@ -38,6 +38,7 @@ using OnLine = std::function<void(const Line&)>;
 void matmul_lines(const Device& device, const OnLine& on_line);
 void quantised_lines(const Device& device, const OnLine& on_line);
 void row_lines(const Device& device, const OnLine& on_line);
+void expert_and_rank_lines(const Device& device, const OnLine& on_line);
 void attention_lines(const Device& device, const OnLine& on_line);
 // All of them, in this order.
 std::vector<Line> run_all(const Device& device, const OnLine& on_line);

@@ -192,6 +192,7 @@ std::vector<Line> run_all(const Device& device, const OnLine& on_line) {
   matmul_lines(device, keep);
   quantised_lines(device, keep);
   row_lines(device, keep);
+  expert_and_rank_lines(device, keep);
   attention_lines(device, keep);
   return lines;
 }

@@ -20,13 +20,14 @@ class RandomCheckpoint final : public ModelCheckpoint {
     m_description.max_positions = 4096;
     m_description.sliding_window = model.sliding_window;
     m_description.tied_embeddings = model.tied;
-    m_description.qkv_bias = model.type == "qwen2";
-    m_description.qk_norm = model.type == "qwen3";
+    m_description.qkv_bias = model.type.starts_with("qwen2");
+    m_description.qk_norm = model.type.starts_with("qwen3");
+    m_description.moe = model.moe;
     m_description.stored_dtype = Dtype::bf16;
     m_embedding = matrix(model.vocabulary, model.hidden);
     m_lm_head = model.tied ? m_embedding : matrix(model.vocabulary, model.hidden);
     m_final_norm = vector(model.hidden, 1.0F);
-    for (std::int64_t i = 0; i < model.layers; ++i) m_layers.push_back(make_layer());
+    for (std::int64_t i = 0; i < model.layers; ++i) m_layers.push_back(make_layer(i));
   }
 
   [[nodiscard]] const std::filesystem::path& path() const override { return m_path; }
@@ -43,7 +44,7 @@ class RandomCheckpoint final : public ModelCheckpoint {
   [[nodiscard]] Result<std::string> combined_sha256() const override { return std::string{}; }
 
  private:
-  LayerTensors make_layer() {
+  LayerTensors make_layer(std::int64_t index) {
     const ModelDescription& d = m_description;
     const std::int64_t queries = d.heads * d.head_dim;
     const std::int64_t keys = d.kv_heads * d.head_dim;
@@ -63,10 +64,31 @@ class RandomCheckpoint final : public ModelCheckpoint {
     }
     layer.o = matrix(d.hidden, queries);
     layer.ffn_norm = vector(d.hidden, 1.0F);
+    if (d.moe.in_layer(index)) {
+      add_experts(layer);
+      return layer;
+    }
     layer.gate = matrix(d.intermediate, d.hidden);
     layer.up = matrix(d.intermediate, d.hidden);
     layer.down = matrix(d.hidden, d.intermediate);
     return layer;
+  }
+
+  void add_experts(LayerTensors& layer) {
+    const std::int64_t hidden = m_description.hidden;
+    const ExpertDescription& moe = m_description.moe;
+    layer.router = matrix(moe.experts, hidden);
+    for (std::int64_t i = 0; i < moe.experts; ++i) {
+      ExpertTensors& expert = layer.experts.emplace_back();
+      expert.gate = matrix(moe.intermediate, hidden);
+      expert.up = matrix(moe.intermediate, hidden);
+      expert.down = matrix(hidden, moe.intermediate);
+    }
+    if (moe.shared_intermediate == 0) return;
+    layer.shared_gate = matrix(moe.shared_intermediate, hidden);
+    layer.shared_up = matrix(moe.shared_intermediate, hidden);
+    layer.shared_down = matrix(hidden, moe.shared_intermediate);
+    layer.shared_weight = matrix(1, hidden);
   }
 
   TensorView matrix(std::int64_t rows, std::int64_t columns) {

@@ -13,7 +13,7 @@
 namespace driftscope::parity {
 
 struct RandomModel {
-  std::string type = "llama";  // "qwen2": biases on q, k, v; "qwen3": norms on q and k
+  std::string type = "llama";  // "qwen2…": biases on q, k, v; "qwen3…": norms on q and k
   std::int64_t hidden = 32;
   std::int64_t layers = 2;
   std::int64_t heads = 4;
@@ -23,6 +23,7 @@ struct RandomModel {
   std::int64_t vocabulary = 50;
   std::int64_t sliding_window = 0;
   bool tied = false;
+  ExpertDescription moe = {};  // experts 0: every layer is dense
 };
 
 // Weights in bf16 with a spread of about 1 / sqrt(inputs), so that activations keep their size.

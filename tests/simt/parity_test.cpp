@@ -53,6 +53,11 @@ TEST_F(SimtParity, RowOperations) {
   expect_no_faults();
 }
 
+TEST_F(SimtParity, ExpertsAndRanks) {
+  parity::expert_and_rank_lines(m_device, expect_same_bits);
+  expect_no_faults();
+}
+
 TEST_F(SimtParity, Attention) {
   parity::attention_lines(m_device, expect_same_bits);
   expect_no_faults();
@@ -63,6 +68,7 @@ TEST_F(SimtParity, TheOrderOfThreadsDoesNotMatter) {
   simt::set_order(simt::Order::falling);
   parity::attention_lines(m_device, expect_same_bits);
   parity::row_lines(m_device, expect_same_bits);
+  parity::expert_and_rank_lines(m_device, expect_same_bits);
   simt::set_order(simt::Order::rising);
   expect_no_faults();
 }

@@ -8,6 +8,7 @@
 
 #include "engine/backend/cuda/cuda_forward_pass.h"
 #include "engine/backend/cuda/cuda_kv_cache.h"
+#include "engine/backend/host/projector.h"
 
 namespace driftscope {
 namespace {
@@ -48,6 +49,9 @@ class CudaBackend final : public Backend {
   [[nodiscard]] std::span<const TensorTap> taps(std::int64_t output_row) override {
     return m_pass.taps(output_row);
   }
+  [[nodiscard]] RouteRow routes(std::int64_t output_row) override {
+    return m_pass.routes(output_row);
+  }
   [[nodiscard]] std::vector<std::string> plans() const override { return m_pass.plans(); }
   [[nodiscard]] std::string storage_note() const override { return m_weights->storage_note(); }
 
@@ -58,6 +62,35 @@ class CudaBackend final : public Backend {
   std::int64_t m_kv_page;
   CudaForwardPass m_pass;
 };
+
+Result<void> refuse(const std::string& text) { return fail(ErrorKind::engine, text); }
+
+// What each knob allows by itself, and this backend not together or not with this model.
+Result<void> check_combination(const RunConfig& config, const ModelDescription& model) {
+  const bool vendor = config.matmul_policy == PlanPolicy::vendor;
+  if (vendor && config.quantisation != Quantisation::none) {
+    return refuse(
+        "knob matmul_policy: vendor multiplies weights in f32, f16 and bf16 only; give --set "
+        "matmul_policy=invariant or quantisation=none");
+  }
+  if (vendor && config.tensor_parallel > 1) {
+    return refuse(
+        "knob matmul_policy: vendor runs on one rank only; give --set matmul_policy=invariant or "
+        "tensor_parallel=1");
+  }
+  if (model.moe.experts > 0 && config.cuda_graph) {
+    return refuse(
+        "knob cuda_graph: in a mixture of experts the routes decide which kernels run, so no graph "
+        "can hold a call; give --set cuda_graph=false");
+  }
+  if (model.moe.softmax_of_chosen || model.moe.swiglu_limit > 0.0) {
+    return refuse(fmt::format(
+        "knob backend: cuda: the experts of {} run on the host only in this version; give --set "
+        "backend=host",
+        model.model_type));
+  }
+  return check_ranks(config, model);
+}
 
 bool same_wishes(const WeightOptions& a, const WeightOptions& b) {
   return a.weights == b.weights && a.lm_head == b.lm_head && a.stacked == b.stacked &&
@@ -102,17 +135,8 @@ Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
 Result<std::unique_ptr<Backend>> CudaResources::open(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
   const std::lock_guard lock(m_mutex);
-  if (checkpoint->description().moe.experts > 0) {
-    return fail(
-        ErrorKind::engine,
-        "knob backend: cuda: mixtures of experts run on the host only in this version; give "
-        "--set backend=host");
-  }
-  if (config.matmul_policy == PlanPolicy::vendor && config.quantisation != Quantisation::none) {
-    return fail(
-        ErrorKind::engine,
-        "knob matmul_policy: vendor multiplies weights in f32, f16 and bf16 only; give --set "
-        "matmul_policy=invariant or quantisation=none");
+  if (auto fits = check_combination(config, checkpoint->description()); !fits) {
+    return tl::unexpected(fits.error());
   }
   auto session = this->session(static_cast<int>(config.cuda_streams));
   if (!session) {

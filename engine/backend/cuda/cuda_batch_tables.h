@@ -33,6 +33,8 @@ class CudaBatchTables {
 
   [[nodiscard]] DeviceRows device_rows(std::int64_t layer) const;
   [[nodiscard]] const std::int32_t* ids() const { return m_device_ids.as<std::int32_t>(); }
+  // The same on this side: rows of the batch, rising.
+  [[nodiscard]] const std::vector<std::int64_t>& output_row_list() const { return m_outputs; }
   [[nodiscard]] const std::int64_t* outputs() const { return m_device_outputs.as<std::int64_t>(); }
   [[nodiscard]] const std::int64_t* taps() const { return m_device_taps.as<std::int64_t>(); }
   // The same rows as indices of the output rows.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One layer of CudaForwardPass.
+#include <array>
 #include <cmath>
 
 #include "engine/backend/cuda/cuda_forward_pass.h"
@@ -16,7 +17,9 @@ Result<void> CudaForwardPass::run_layer(std::int64_t index) {
   if (m_model.qk_norm) normalise_heads(layer, index);
   rotate(index);
   attend(index);
-  if (auto done = project("o_proj", layer.o, m_attended.as<float>(), m_delta.as<float>()); !done) {
+  if (auto done = share_terms("o_proj", projection(layer.o, m_attended.as<float>(),
+                                                   m_delta.as<float>(), m_model.heads));
+      !done) {
     return done;
   }
   record(Operation::attn_out, index, m_delta, m_model.hidden);
@@ -30,14 +33,24 @@ Result<void> CudaForwardPass::run_layer(std::int64_t index) {
 
 Result<void> CudaForwardPass::project_qkv(const DeviceLayer& layer, std::int64_t index) {
   const float* x = m_normed.as<float>();
-  if (m_config.fused_qkv) {
-    if (auto done = project("qkv_proj", layer.qkv, x, m_qkv.as<float>()); !done) return done;
+  // Three that may run side by side.
+  const std::array parts{projection(layer.q, x, m_q.as<float>(), m_model.heads, 0),
+                         projection(layer.k, x, m_k.as<float>(), m_model.kv_heads, 1),
+                         projection(layer.v, x, m_v.as<float>(), m_model.kv_heads, 2)};
+  if (m_config.fused_qkv && m_config.tensor_parallel == 1) {
+    const CudaProjection stacked = projection(layer.qkv, x, m_qkv.as<float>(), 1);
+    if (auto done = share_outputs("qkv_proj", {&stacked, 1}); !done) return done;
     split_qkv();
-  } else {  // three that may run side by side
+  } else {
     m_session->call(m_session->table().fork);
-    if (auto done = project("q_proj", layer.q, x, m_q.as<float>(), 0); !done) return done;
-    if (auto done = project("k_proj", layer.k, x, m_k.as<float>(), 1); !done) return done;
-    if (auto done = project("v_proj", layer.v, x, m_v.as<float>(), 2); !done) return done;
+    if (m_config.fused_qkv) {
+      if (auto done = share_outputs("qkv_proj", parts); !done) return done;
+    } else {
+      constexpr std::array kNames{"q_proj", "k_proj", "v_proj"};
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (auto done = share_outputs(kNames[i], {&parts[i], 1}); !done) return done;
+      }
+    }
     m_session->call(m_session->table().join);
   }
   record(Operation::q_cur, index, m_q, m_model.heads * m_model.head_dim);
@@ -128,23 +141,43 @@ void CudaForwardPass::attend(std::int64_t index) {
 }
 
 Result<void> CudaForwardPass::feed_forward(const DeviceLayer& layer, std::int64_t index) {
-  const std::int64_t width = m_model.intermediate;
   const std::int64_t rows = m_tables.rows();
   normalise(m_x.as<float>(), layer.ffn_norm, m_normed.as<float>(), rows, m_model.hidden);
   record(Operation::ffn_norm, index, m_normed, m_model.hidden);
-  const bool fused = m_config.fused_gate_up;
-  const std::int64_t stride = fused ? 2 * width : width;
+  const auto done =
+      m_model.moe.in_layer(index)
+          ? m_experts.run(layer.moe, index, m_normed.as<float>(), rows, m_delta.as<float>())
+          : feed_forward_dense(layer, index);
+  if (!done) return done;
+  record(Operation::ffn_out, index, m_delta, m_model.hidden);
+  return {};
+}
+
+Result<void> CudaForwardPass::feed_forward_dense(const DeviceLayer& layer, std::int64_t index) {
+  const std::int64_t width = m_model.intermediate;
+  const std::int64_t rows = m_tables.rows();
+  const bool stacked = m_config.fused_gate_up && m_config.tensor_parallel == 1;
+  const std::int64_t stride = stacked ? 2 * width : width;
   const float* x = m_normed.as<float>();
   float* gate = m_gate_up.as<float>();
-  float* up = fused ? gate + width : gate + rows * width;
-  if (fused) {
-    if (auto done = project("gate_up_proj", layer.gate_up, x, gate); !done) return done;
+  float* up = stacked ? gate + width : gate + rows * width;
+  const std::array parts{projection(layer.gate, x, gate, width, 0),
+                         projection(layer.up, x, up, width, 1)};
+  Result<void> done;
+  if (stacked) {
+    const CudaProjection both = projection(layer.gate_up, x, gate, 1);
+    done = share_outputs("gate_up_proj", {&both, 1});
   } else {
     m_session->call(m_session->table().fork);
-    if (auto done = project("gate_proj", layer.gate, x, gate, 0); !done) return done;
-    if (auto done = project("up_proj", layer.up, x, up, 1); !done) return done;
+    if (m_config.fused_gate_up) {
+      done = share_outputs("gate_up_proj", parts);
+    } else {
+      done = share_outputs("gate_proj", {&parts[0], 1});
+      if (done) done = share_outputs("up_proj", {&parts[1], 1});
+    }
     m_session->call(m_session->table().join);
   }
+  if (!done) return done;
   m_taps.record(Operation::ffn_gate, index, gate, stride, m_tables.taps());
   m_taps.record(Operation::ffn_up, index, up, stride, m_tables.taps());
   m_session->run(m_session->table().swiglu, DeviceSwiglu{.gate = gate,
@@ -157,12 +190,8 @@ Result<void> CudaForwardPass::feed_forward(const DeviceLayer& layer, std::int64_
                                                          .silu_dtype = m_rounding.silu,
                                                          .output_dtype = m_rounding.swiglu});
   record(Operation::ffn_swiglu, index, m_activated, width);
-  if (auto done = project("down_proj", layer.down, m_activated.as<float>(), m_delta.as<float>());
-      !done) {
-    return done;
-  }
-  record(Operation::ffn_out, index, m_delta, m_model.hidden);
-  return {};
+  return share_terms("down_proj",
+                     projection(layer.down, m_activated.as<float>(), m_delta.as<float>(), width));
 }
 
 void CudaForwardPass::normalise(const float* x, const float* weight, float* y, std::int64_t rows,
@@ -182,18 +211,25 @@ void CudaForwardPass::normalise(const float* x, const float* weight, float* y, s
                                .output_dtype = m_rounding.norm});
 }
 
-Result<void> CudaForwardPass::project(std::string_view operation, const DeviceMatrix& weight,
-                                      const float* x, float* y, int stream) {
-  return m_matmuls.run({.phase = m_phase,
-                        .operation = operation,
-                        .weight = &weight,
-                        .x = x,
-                        .y = y,
-                        .m = m_tables.rows(),
-                        .rows_in_flight = m_tables.rows(),
-                        .output_dtype = m_rounding.matmul,
-                        .stream = stream},
-                       m_plans, m_generation);
+CudaProjection CudaForwardPass::projection(const DeviceMatrix& weight, const float* x, float* y,
+                                           std::int64_t parts, int stream) const {
+  return {.weight = &weight,
+          .x = x,
+          .y = y,
+          .m = m_tables.rows(),
+          .parts = parts,
+          .output_dtype = m_rounding.matmul,
+          .stream = stream};
+}
+
+Result<void> CudaForwardPass::share_outputs(std::string_view operation,
+                                            std::span<const CudaProjection> group) {
+  return m_matmuls.share_outputs(m_phase, operation, group, m_plans, m_generation);
+}
+
+Result<void> CudaForwardPass::share_terms(std::string_view operation,
+                                          const CudaProjection& projection) {
+  return m_matmuls.share_terms(m_phase, operation, projection, m_plans, m_generation);
 }
 
 void CudaForwardPass::add_to_residual() {

@@ -9,6 +9,7 @@
 
 #include "engine/backend/cuda/cuda_kv_cache.h"
 #include "engine/backend/host/attention_setup.h"
+#include "engine/backend/host/projector.h"
 #include "kernels/rope/rope.h"
 
 namespace driftscope {
@@ -40,7 +41,15 @@ CudaForwardPass::CudaForwardPass(std::shared_ptr<CudaSession> session,
       m_config(config),
       m_rounding(rounding_scheme(config)),
       m_matmuls(m_session, config),
-      m_taps(m_session, m_model) {}
+      m_taps(m_session, m_model),
+      m_experts({.session = *m_session,
+                 .model = m_model,
+                 .config = m_config,
+                 .rounding = m_rounding,
+                 .matmuls = m_matmuls,
+                 .plans = m_plans,
+                 .taps = m_taps,
+                 .generation = m_generation}) {}
 
 CudaForwardPass::~CudaForwardPass() { drop_graphs(); }
 
@@ -75,6 +84,7 @@ Result<void> CudaForwardPass::prepare(const Batch& batch) {
   m_vendor_logits = false;
   if (auto done = m_tables.lay_out(*m_session, batch, m_config, m_generation); !done) return done;
   if (auto done = m_taps.begin(batch.taps, m_tables.tap_rows(), m_generation); !done) return done;
+  m_experts.begin(m_phase, m_tables.output_row_list(), m_tables.taps());
   if (auto done = grow_rope_table(m_tables.most_keys()); !done) return done;
   return grow_buffers();
 }
@@ -179,6 +189,8 @@ void CudaForwardPass::note_attention() {
   m_plans.note(m_phase, attention_note(m_config));
   m_plans.note(m_phase, "norm: lanes=" + std::to_string(m_config.norm_lanes) +
                             " split=" + std::to_string(m_config.norm_split));
+  if (m_config.tensor_parallel > 1) m_plans.note(m_phase, ranks_note(m_config, m_model));
+  if (m_model.moe.experts > 0) m_plans.note(m_phase, m_experts.note());
   if (!m_weights->quantisation_note().empty()) {
     m_plans.note(m_phase, m_weights->quantisation_note());
   }
@@ -225,16 +237,14 @@ Result<std::span<const float>> CudaForwardPass::logits(std::int64_t first, std::
   if (auto done = m_device_logits.reserve(*m_session, bytes, m_generation); !done) {
     return tl::unexpected(done.error());
   }
-  const auto done = m_matmuls.run({.phase = m_phase,
-                                   .operation = "lm_head",
-                                   .weight = &m_weights->lm_head(),
-                                   .x = m_result.as<float>() + from * m_model.hidden,
-                                   .y = m_device_logits.as<float>(),
-                                   .m = rows,
-                                   .rows_in_flight = output_rows(),
-                                   .output_dtype = m_config.logits_dtype,
-                                   .stream = 0},
-                                  m_plans, m_generation);
+  const CudaProjection head{.weight = &m_weights->lm_head(),
+                            .x = m_result.as<float>() + from * m_model.hidden,
+                            .y = m_device_logits.as<float>(),
+                            .m = rows,
+                            .parts = m_model.vocabulary,
+                            .plan_rows = output_rows(),
+                            .output_dtype = m_config.logits_dtype};
+  const auto done = share_outputs("lm_head", {&head, 1});
   if (!done) return tl::unexpected(done.error());
   m_session->call(m_session->table().download, static_cast<void*>(m_logits.data()),
                   static_cast<const void*>(m_device_logits.as<void>()), bytes);

@@ -15,6 +15,7 @@
 
 #include "engine/backend/backend.h"
 #include "engine/backend/cuda/cuda_batch_tables.h"
+#include "engine/backend/cuda/cuda_expert_layer.h"
 #include "engine/backend/cuda/cuda_matmuls.h"
 #include "engine/backend/cuda/cuda_session.h"
 #include "engine/backend/cuda/cuda_tap_recorder.h"
@@ -38,6 +39,9 @@ class CudaForwardPass {
   [[nodiscard]] std::int64_t output_rows() const { return m_tables.output_rows(); }
   [[nodiscard]] Result<std::span<const float>> logits(std::int64_t first, std::int64_t count);
   [[nodiscard]] std::span<const TensorTap> taps(std::int64_t output_row);
+  [[nodiscard]] RouteRow routes(std::int64_t output_row) const {
+    return m_experts.routes(output_row);
+  }
   [[nodiscard]] std::vector<std::string> plans() const;
 
  private:
@@ -65,12 +69,18 @@ class CudaForwardPass {
   void rotate(std::int64_t index);
   void attend(std::int64_t index);
   [[nodiscard]] Result<void> feed_forward(const DeviceLayer& layer, std::int64_t index);
+  [[nodiscard]] Result<void> feed_forward_dense(const DeviceLayer& layer, std::int64_t index);
   void finish_rows();
 
   void normalise(const float* x, const float* weight, float* y, std::int64_t rows,
                  std::int64_t width);
-  [[nodiscard]] Result<void> project(std::string_view operation, const DeviceMatrix& weight,
-                                     const float* x, float* y, int stream = 0);
+  [[nodiscard]] CudaProjection projection(const DeviceMatrix& weight, const float* x, float* y,
+                                          std::int64_t parts, int stream = 0) const;
+  // Column-parallel, as one matmul; row-parallel.
+  [[nodiscard]] Result<void> share_outputs(std::string_view operation,
+                                           std::span<const CudaProjection> group);
+  [[nodiscard]] Result<void> share_terms(std::string_view operation,
+                                         const CudaProjection& projection);
   void add_to_residual();
   void record(Operation operation, std::int64_t layer, const DeviceList& values,
               std::int64_t width);
@@ -81,14 +91,15 @@ class CudaForwardPass {
   RunConfig m_config;
   RoundingScheme m_rounding;
   PlanLog m_plans;
+  int m_generation = 0;  // of addresses
   CudaMatmuls m_matmuls;
   CudaTapRecorder m_taps;
+  CudaExpertLayer m_experts;
   CudaBatchTables m_tables;
   Phase m_phase = Phase::decode;
   TapLevel m_level = TapLevel::logits;
   std::int64_t m_score_stride = 0;  // eager: keys that a row of scores has room for
   std::int64_t m_rope_positions = 0;
-  int m_generation = 0;  // of addresses
   std::map<GraphKey, KnownGraph> m_graphs;
 
   // [rows, width], as in ForwardPass.

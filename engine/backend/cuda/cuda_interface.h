@@ -13,11 +13,13 @@
 #include <stdint.h>
 
 #include "kernels/activation/activation_device.h"
+#include "kernels/allreduce/all_reduce_device.h"
 #include "kernels/attention/attention_device.h"
 #include "kernels/matmul/matmul_device.h"
 #include "kernels/plan/convert_device.h"
 #include "kernels/rmsnorm/rmsnorm_device.h"
 #include "kernels/rope/rope_device.h"
+#include "kernels/routing/routing_device.h"
 #include "kernels/softmax/softmax_device.h"
 
 namespace driftscope {
@@ -101,6 +103,7 @@ struct CudaTable {
   // On stream 0; waits for everything before it.
   int (*download)(CudaContext*, void* target, const void* source, size_t bytes, CudaMessage*);
   int (*copy)(CudaContext*, void* target, const void* source, size_t bytes, CudaMessage*);
+  int (*zero)(CudaContext*, void* target, size_t bytes, CudaMessage*);
   int (*synchronize)(CudaContext*, CudaMessage*);
 
   // Copies to pinned memory beside the kernels: starts when what stream 0 was given so far is done.
@@ -131,6 +134,10 @@ struct CudaTable {
   int (*swiglu)(CudaContext*, int stream, const DeviceSwiglu*, CudaMessage*);
   int (*store_kv)(CudaContext*, int stream, const DeviceStoreKv*, CudaMessage*);
   int (*attention)(CudaContext*, int stream, const DeviceAttention*, CudaMessage*);
+  int (*route)(CudaContext*, int stream, const DeviceRouting*, CudaMessage*);
+  int (*expert_sum)(CudaContext*, int stream, const DeviceExpertSum*, CudaMessage*);
+  int (*sigmoid)(CudaContext*, int stream, const DeviceSigmoid*, CudaMessage*);
+  int (*all_reduce)(CudaContext*, int stream, const DeviceAllReduce*, CudaMessage*);
   // Null where the module was built without cuBLAS.
   int (*vendor_matmul)(CudaContext*, int stream, const CudaVendorMatmul*, CudaVendorAlgorithm*,
                        CudaMessage*);

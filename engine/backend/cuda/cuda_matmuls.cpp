@@ -3,11 +3,76 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cassert>
+#include <utility>
 
-#include "kernels/plan/plan_policy.h"
+#include "engine/config/knob.h"
 
 namespace driftscope {
+
+namespace {
+
+constexpr std::size_t kMostFused = 3;  // q, k and v
+
+AllReduceOrder order_of_ranks(AllReduce all_reduce) {
+  switch (all_reduce) {
+    case AllReduce::ring:
+      return AllReduceOrder::ring;
+    case AllReduce::tree:
+      return AllReduceOrder::tree;
+    case AllReduce::one_shot:
+    case AllReduce::nccl:  // check_config() refuses it here
+      return AllReduceOrder::one_shot;
+  }
+  return AllReduceOrder::one_shot;
+}
+
+SharedShape shape_of(const CudaProjection& projection) {
+  return {.m = projection.plan_rows > 0 ? projection.plan_rows : projection.m,
+          .n = projection.weight->rows,
+          .k = projection.weight->columns,
+          .parts = projection.parts};
+}
+
+// Outputs [first, first + count), as far as there are any.
+DeviceMatmul outputs_of(DeviceMatmul request, std::int64_t first, std::int64_t count) {
+  first = std::min(first, request.n);
+  request.n = std::min(count, request.n - first);
+  const auto row_bytes =
+      request.weight_stride * static_cast<std::int64_t>(dtype_size(request.weight_dtype));
+  if (request.quantised.present()) {
+    request.quantised = request.quantised.from_row(first);
+  } else {
+    request.weight = static_cast<const char*>(request.weight) + first * row_bytes;
+  }
+  if (request.bias != nullptr) request.bias += first;
+  request.y += first;
+  return request;
+}
+
+// Terms [first, first + count). y: [m, n], contiguous.
+DeviceMatmul terms_of(DeviceMatmul request, std::int64_t first, std::int64_t count) {
+  request.k = count;
+  request.x += first;
+  if (request.quantised.present()) {
+    request.quantised.first_term += first;
+  } else {
+    request.weight = static_cast<const char*>(request.weight) +
+                     first * static_cast<std::int64_t>(dtype_size(request.weight_dtype));
+  }
+  return request;
+}
+
+}  // namespace
+
+CudaMatmuls::CudaMatmuls(std::shared_ptr<CudaSession> session, const RunConfig& config)
+    : m_session(std::move(session)),
+      m_config(config),
+      m_all_reduce_text(fmt::format("all_reduce {} ranks={} dtype={}",
+                                    get_knob(config, *find_knob("all_reduce")),
+                                    config.tensor_parallel, dtype_name(config.reduce_dtype))) {}
 
 Result<const int*> CudaMatmuls::order_of(const ReductionPlan& plan) {
   if (plan.split_combine != SplitCombine::arrival || plan.split_k == 1) return nullptr;
@@ -22,29 +87,102 @@ Result<const int*> CudaMatmuls::order_of(const ReductionPlan& plan) {
   return known.as<int>();
 }
 
-Result<void> CudaMatmuls::run(const Job& job, PlanLog& plans, int& generation) {
-  if (vendor()) return run_vendor(job, generation);
-  const DeviceMatrix& weight = *job.weight;
-  const ReductionPlan plan = matmul_plan(m_config.matmul_policy, m_config.matmul_plan,
-                                         job.rows_in_flight, weight.rows, weight.columns);
-  plans.record(job.phase, job.operation, job.rows_in_flight, weight.rows, weight.columns, plan);
+DeviceMatmul CudaMatmuls::request_of(const CudaProjection& projection) {
+  const DeviceMatrix& weight = *projection.weight;
+  return {.x = projection.x,
+          .weight = weight.data,
+          .bias = weight.bias,
+          .y = projection.y,
+          .m = projection.m,
+          .n = weight.rows,
+          .k = weight.columns,
+          .x_stride = weight.columns,
+          .weight_stride = weight.columns,
+          .y_stride = weight.rows,
+          .weight_dtype = weight.dtype,
+          .output_dtype = projection.output_dtype,
+          .quantised = weight.quantised};
+}
+
+Result<void> CudaMatmuls::share_outputs(Phase phase, std::string_view operation,
+                                        std::span<const CudaProjection> group, PlanLog& plans,
+                                        int& generation) {
+  assert(!group.empty() && group.size() <= kMostFused);
+  if (vendor()) {
+    assert(group.size() == 1);  // CudaResources::open() refuses ranks
+    return run_vendor(phase, operation, group[0], generation);
+  }
+  std::array<SharedShape, kMostFused> shapes;
+  std::int64_t outputs = 0;  // of a rank
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    shapes[i] = shape_of(group[i]);
+    outputs += driftscope::share_outputs(m_config, shapes[i]).n;
+  }
+  const ReductionPlan plan = plan_of_outputs(m_config, {shapes.data(), group.size()});
+  plans.record(phase, operation, shapes[0].m, outputs, shapes[0].k, plan, m_config.tensor_parallel);
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const RankShape share = driftscope::share_outputs(m_config, shapes[i]);
+    for (std::int64_t rank = 0; rank < share.shards; ++rank) {
+      const DeviceMatmul request = outputs_of(request_of(group[i]), rank * share.n, share.n);
+      if (request.n == 0) continue;
+      if (auto done = multiply(request, plan, group[i].stream, generation); !done) return done;
+    }
+  }
+  return {};
+}
+
+Result<void> CudaMatmuls::share_terms(Phase phase, std::string_view operation,
+                                      const CudaProjection& projection, PlanLog& plans,
+                                      int& generation) {
+  if (vendor()) return run_vendor(phase, operation, projection, generation);
+  const SharedShape shape = shape_of(projection);
+  const RankShape share = driftscope::share_terms(m_config, shape);
+  const ReductionPlan plan = plan_of_terms(m_config, shape);
+  plans.record(phase, operation, shape.m, share.n, share.k, plan, share.shards);
+  if (share.shards == 1)
+    return multiply(request_of(projection), plan, projection.stream, generation);
+  return reduce(phase, projection, share, plan, plans, generation);
+}
+
+Result<void> CudaMatmuls::reduce(Phase phase, const CudaProjection& projection,
+                                 const RankShape& share, const ReductionPlan& plan, PlanLog& plans,
+                                 int& generation) {
+  const std::int64_t message = projection.m * share.n;
+  DeviceList& partial = m_scratch[projection.stream].partial;
+  const auto bytes = static_cast<std::size_t>(share.shards * message) * sizeof(float);
+  if (auto done = partial.reserve(*m_session, bytes, generation); !done) return done;
+  const DeviceMatmul whole = request_of(projection);
+  for (std::int64_t rank = 0; rank < share.shards; ++rank) {
+    DeviceMatmul own = terms_of(whole, rank * share.k, share.k);
+    own.bias = nullptr;
+    own.output_dtype = Dtype::f32;
+    own.y = partial.as<float>() + rank * message;
+    if (auto done = multiply(own, plan, projection.stream, generation); !done) return done;
+  }
+  plans.record_message(phase, m_all_reduce_text, message);
+  m_session->run(m_session->table().all_reduce,
+                 DeviceAllReduce{.parts = partial.as<float>(),
+                                 .bias = whole.bias,
+                                 .y = whole.y,
+                                 .ranks = share.shards,
+                                 .rows = whole.m,
+                                 .width = whole.n,
+                                 .order = order_of_ranks(m_config.all_reduce),
+                                 .dtype = m_config.reduce_dtype,
+                                 .output_dtype = whole.output_dtype},
+                 projection.stream);
+  return {};
+}
+
+Result<void> CudaMatmuls::multiply(DeviceMatmul request, const ReductionPlan& plan, int stream,
+                                   int& generation) {
   const Result<const int*> order = order_of(plan);
   if (!order) return tl::unexpected(order.error());
-  DeviceMatmul request{.x = job.x,
-                       .weight = weight.data,
-                       .bias = weight.bias,
-                       .y = job.y,
-                       .m = job.m,
-                       .n = weight.rows,
-                       .k = weight.columns,
-                       .weight_dtype = weight.dtype,
-                       .output_dtype = job.output_dtype,
-                       .plan = device_plan(plan, *order),
-                       .quantised = weight.quantised};
-  if (weight.quantised.present() && weight.quantised.format == QuantFormat::int8_dynamic) {
-    if (auto done = give_code_space(request, m_scratch[job.stream], generation); !done) return done;
+  request.plan = device_plan(plan, *order);
+  if (request.quantised.present() && request.quantised.format == QuantFormat::int8_dynamic) {
+    if (auto done = give_code_space(request, m_scratch[stream], generation); !done) return done;
   }
-  m_session->run(m_session->table().matmul, request, job.stream);
+  m_session->run(m_session->table().matmul, request, stream);
   return {};
 }
 
@@ -61,7 +199,8 @@ Result<void> CudaMatmuls::give_code_space(DeviceMatmul& request, Scratch& scratc
   return {};
 }
 
-Result<void> CudaMatmuls::run_vendor(const Job& job, int& generation) {
+Result<void> CudaMatmuls::run_vendor(Phase phase, std::string_view operation,
+                                     const CudaProjection& job, int& generation) {
   const CudaTable& table = m_session->table();
   if (table.vendor_matmul == nullptr) {
     return fail(ErrorKind::engine,
@@ -102,19 +241,20 @@ Result<void> CudaMatmuls::run_vendor(const Job& job, int& generation) {
   CudaVendorAlgorithm algorithm{};
   m_session->call(table.vendor_matmul, job.stream, &request, &algorithm);
   if (auto status = m_session->status(); !status) return status;
-  note_choice(job, algorithm);
+  note_choice(phase, operation, job, algorithm);
   return {};
 }
 
-void CudaMatmuls::note_choice(const Job& job, const CudaVendorAlgorithm& algorithm) {
+void CudaMatmuls::note_choice(Phase phase, std::string_view operation, const CudaProjection& job,
+                              const CudaVendorAlgorithm& algorithm) {
   const DeviceMatrix& weight = *job.weight;
   std::string line = fmt::format(
       "{} {} m={} n={} k={}: cublasLt {} algorithm={} tile={} stages={} split_k={} "
       "reduction_scheme={} swizzle={} workspace={} KiB tf32={} reduced_precision_reduction={}",
-      name_of(job.phase), job.operation, job.m, weight.rows, weight.columns,
-      algorithm.library_version, algorithm.id, algorithm.tile, algorithm.stages, algorithm.split_k,
-      algorithm.reduction_scheme, algorithm.swizzle, algorithm.workspace_bytes >> 10U,
-      m_config.tf32, m_config.reduced_precision_reduction);
+      name_of(phase), operation, job.m, weight.rows, weight.columns, algorithm.library_version,
+      algorithm.id, algorithm.tile, algorithm.stages, algorithm.split_k, algorithm.reduction_scheme,
+      algorithm.swizzle, algorithm.workspace_bytes >> 10U, m_config.tf32,
+      m_config.reduced_precision_reduction);
   if (m_known_choices.insert(line).second) m_choices.push_back(std::move(line));
 }
 

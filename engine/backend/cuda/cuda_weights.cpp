@@ -46,6 +46,19 @@ class CudaWeightLoader {
     result.gate = part(host.gate, host.gate_up, result.gate_up);
     result.up = part(host.up, host.gate_up, result.gate_up);
     result.down = linear(host.down);
+    result.moe.router = linear(host.moe.router);
+    for (const HostExpert& one : host.moe.experts) result.moe.experts.push_back(expert(one));
+    result.moe.shared = expert(host.moe.shared);
+    result.moe.shared_weight = linear(host.moe.shared_weight);
+    return result;
+  }
+
+  DeviceExpert expert(const HostExpert& host) {
+    DeviceExpert result;
+    result.gate_up = linear(host.gate_up);
+    result.gate = part(host.gate, host.gate_up, result.gate_up);
+    result.up = part(host.up, host.gate_up, result.gate_up);
+    result.down = linear(host.down);
     return result;
   }
 

@@ -22,6 +22,20 @@ struct DeviceMatrix {
   QuantisedView quantised = {};
 };
 
+struct DeviceExpert {
+  DeviceMatrix gate, up;
+  DeviceMatrix gate_up;  // data null if not asked for
+  DeviceMatrix down;
+};
+
+// As HostExperts.
+struct DeviceExperts {
+  DeviceMatrix router;
+  std::vector<DeviceExpert> experts;
+  DeviceExpert shared;  // data null: none
+  DeviceMatrix shared_weight;
+};
+
 struct DeviceLayer {
   const float* attention_norm = nullptr;
   DeviceMatrix q, k, v;
@@ -33,6 +47,7 @@ struct DeviceLayer {
   DeviceMatrix gate, up;
   DeviceMatrix gate_up;  // data null if not asked for
   DeviceMatrix down;
+  DeviceExperts moe;
 };
 
 class CudaWeights {

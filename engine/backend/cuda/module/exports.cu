@@ -8,11 +8,13 @@
 
 #include "engine/backend/cuda/module/context.h"
 #include "kernels/activation/activation_portable.cuh"
+#include "kernels/allreduce/all_reduce_portable.cuh"
 #include "kernels/attention/attention_portable.cuh"
 #include "kernels/matmul/matmul_portable.cuh"
 #include "kernels/plan/convert_portable.cuh"
 #include "kernels/rmsnorm/rmsnorm_portable.cuh"
 #include "kernels/rope/rope_portable.cuh"
+#include "kernels/routing/routing_portable.cuh"
 #include "kernels/softmax/softmax_portable.cuh"
 
 #define DRIFTSCOPE_TRY(call) \
@@ -141,6 +143,12 @@ int copy(CudaContext* context, void* target, const void* source, std::size_t byt
   return 0;
 }
 
+int zero(CudaContext* context, void* target, std::size_t bytes, CudaMessage* message) {
+  DRIFTSCOPE_USABLE;
+  DRIFTSCOPE_TRY(cudaMemsetAsync(target, 0, bytes, context->streams[0]));
+  return 0;
+}
+
 int synchronize(CudaContext* context, CudaMessage* message) {
   DRIFTSCOPE_USABLE;
   DRIFTSCOPE_TRY(cudaStreamSynchronize(context->streams[0]));
@@ -228,6 +236,10 @@ const char* name_of(const DeviceRope&) { return "rope"; }
 const char* name_of(const DeviceSwiglu&) { return "swiglu"; }
 const char* name_of(const DeviceStoreKv&) { return "storing keys and values"; }
 const char* name_of(const DeviceAttention&) { return "attention"; }
+const char* name_of(const DeviceRouting&) { return "routing"; }
+const char* name_of(const DeviceExpertSum&) { return "the sum of experts"; }
+const char* name_of(const DeviceSigmoid&) { return "gates"; }
+const char* name_of(const DeviceAllReduce&) { return "all-reduce"; }
 
 // A kernel of ours on the stream of that number (more streams than there are: round about).
 template <class Request, cudaError_t (*launch)(const Request&, cudaStream_t)>
@@ -251,6 +263,7 @@ constexpr CudaTable kTable = {
     .upload = upload,
     .download = download,
     .copy = copy,
+    .zero = zero,
     .synchronize = synchronize,
     .start_copy = start_copy,
     .wait_copy = wait_copy,
@@ -272,6 +285,10 @@ constexpr CudaTable kTable = {
     .swiglu = run<DeviceSwiglu, cuda::launch_swiglu>,
     .store_kv = run<DeviceStoreKv, cuda::launch_store_kv>,
     .attention = run<DeviceAttention, cuda::launch_attention>,
+    .route = run<DeviceRouting, cuda::launch_route>,
+    .expert_sum = run<DeviceExpertSum, cuda::launch_expert_sum>,
+    .sigmoid = run<DeviceSigmoid, cuda::launch_sigmoid>,
+    .all_reduce = run<DeviceAllReduce, cuda::launch_all_reduce>,
 #if defined(DRIFTSCOPE_SIMT)
     .vendor_matmul = nullptr,
 #else
