@@ -15,6 +15,11 @@ std::int64_t expert_count(const ModelDescription& m) { return m.moe.experts; }
 
 bool always(const ModelDescription&, std::int64_t) { return true; }
 bool with_qk_norm(const ModelDescription& m, std::int64_t) { return m.qk_norm; }
+bool with_rotation(const ModelDescription& m, std::int64_t) { return !m.learned_positions; }
+bool with_post_norms(const ModelDescription& m, std::int64_t) { return m.post_norms; }
+bool in_dense_gated(const ModelDescription& m, std::int64_t layer) {
+  return m.gated && !m.moe.in_layer(layer);
+}
 bool in_dense(const ModelDescription& m, std::int64_t layer) { return !m.moe.in_layer(layer); }
 bool in_sparse(const ModelDescription& m, std::int64_t layer) { return m.moe.in_layer(layer); }
 bool with_shared(const ModelDescription& m, std::int64_t layer) {
@@ -25,7 +30,7 @@ using enum OperationPlace;
 
 constexpr std::array kOperations{
     OperationSpec{Operation::embd, "embd", before_layers, true, always, hidden_width,
-                  "token embedding"},
+                  "token embedding, scaled and with its position where the model does so"},
     OperationSpec{Operation::attn_norm, "attn_norm", in_layer, false, always, hidden_width,
                   "norm before attention"},
     OperationSpec{Operation::q_cur, "Qcur", in_layer, false, always, query_width,
@@ -38,24 +43,26 @@ constexpr std::array kOperations{
                   query_width, "queries after their norm per head"},
     OperationSpec{Operation::k_cur_normed, "Kcur_normed", in_layer, false, with_qk_norm, key_width,
                   "keys after their norm per head"},
-    OperationSpec{Operation::q_rope, "Qrope", in_layer, false, always, query_width,
+    OperationSpec{Operation::q_rope, "Qrope", in_layer, false, with_rotation, query_width,
                   "queries after the rotary embedding"},
-    OperationSpec{Operation::k_rope, "Krope", in_layer, false, always, key_width,
+    OperationSpec{Operation::k_rope, "Krope", in_layer, false, with_rotation, key_width,
                   "keys after the rotary embedding"},
     OperationSpec{Operation::kqv_out, "kqv_out", in_layer, false, always, query_width,
                   "attention before the output projection"},
     OperationSpec{Operation::attn_out, "attn_out", in_layer, false, always, hidden_width,
                   "attention output projection"},
+    OperationSpec{Operation::attn_post_norm, "attn_post_norm", in_layer, false, with_post_norms,
+                  hidden_width, "norm of what attention adds"},
     OperationSpec{Operation::ffn_inp, "ffn_inp", in_layer, false, always, hidden_width,
                   "residual stream after attention"},
     OperationSpec{Operation::ffn_norm, "ffn_norm", in_layer, false, always, hidden_width,
                   "norm before the feed-forward part"},
-    OperationSpec{Operation::ffn_gate, "ffn_gate", in_layer, false, in_dense, ffn_width,
+    OperationSpec{Operation::ffn_gate, "ffn_gate", in_layer, false, in_dense_gated, ffn_width,
                   "gate projection"},
     OperationSpec{Operation::ffn_up, "ffn_up", in_layer, false, in_dense, ffn_width,
                   "up projection"},
     OperationSpec{Operation::ffn_swiglu, "ffn_swiglu", in_layer, false, in_dense, ffn_width,
-                  "silu(gate) times up"},
+                  "activated gate times up; activated up where there is no gate"},
     OperationSpec{Operation::moe_logits, "ffn_moe_logits", in_layer, false, in_sparse, expert_count,
                   "router"},
     OperationSpec{Operation::moe_out, "ffn_moe_out", in_layer, false, in_sparse, hidden_width,
@@ -64,6 +71,8 @@ constexpr std::array kOperations{
                   "shared expert, before its gate"},
     OperationSpec{Operation::ffn_out, "ffn_out", in_layer, false, always, hidden_width,
                   "what the feed-forward part adds: down projection, or the sum over experts"},
+    OperationSpec{Operation::ffn_post_norm, "ffn_post_norm", in_layer, false, with_post_norms,
+                  hidden_width, "norm of what the feed-forward part adds"},
     OperationSpec{Operation::l_out, "l_out", in_layer, true, always, hidden_width,
                   "residual stream after the layer"},
     OperationSpec{Operation::result_norm, "result_norm", after_layers, true, always, hidden_width,

@@ -25,6 +25,7 @@ enum class Operation : std::uint8_t {
   k_rope,
   kqv_out,
   attn_out,
+  attn_post_norm,
   ffn_inp,
   ffn_norm,
   ffn_gate,
@@ -34,6 +35,7 @@ enum class Operation : std::uint8_t {
   moe_out,
   moe_shared,
   ffn_out,
+  ffn_post_norm,
   l_out,
   result_norm,
 };

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "engine/model/stored_shape.h"
 #include "engine/model/tensor_table.h"
 
 namespace driftscope {
@@ -15,21 +17,22 @@ namespace {
 // Lives during bind_tensors() only.
 class Binder {
  public:
-  Binder(const TensorSource& source, const ModelDescription& description, std::string config_name)
-      : m_source(source), m_description(description), m_config_name(std::move(config_name)) {}
+  Binder(const TensorSource& source, const ModelDescription& description, std::string config_name,
+         const Naming& naming)
+      : m_source(source),
+        m_description(description),
+        m_config_name(std::move(config_name)),
+        m_naming(naming) {}
 
   Result<BoundTensors> run() {
     if (auto good = check_counts(); !good) return tl::unexpected(std::move(good.error()));
-    m_prefix =
-        m_source.contains("model.embed_tokens.weight") || !m_source.contains("embed_tokens.weight")
-            ? "model."
-            : "";
-    take(m_prefix + "embed_tokens.weight", {Dimension::vocabulary, Dimension::hidden},
-         m_bound.embedding);
-    take(m_prefix + "norm.weight", {Dimension::hidden, Dimension::one}, m_bound.final_norm);
-    if (!m_description.tied_embeddings) {
-      take("lm_head.weight", {Dimension::vocabulary, Dimension::hidden}, m_bound.lm_head);
+    m_prefix = find_prefix();
+    for (const ModelTensorRow& row : m_naming.model) {
+      if (!is_present(row.presence, m_description, 0)) continue;
+      const std::string_view prefix = row.in_head ? m_prefix.head : m_prefix.body;
+      m_bound.*row.member = take(fmt::format("{}{}", prefix, row.name), row.shape, row.stored, 0);
     }
+    if (!m_done) return tl::unexpected(std::move(m_done.error()));
     m_bound.layers.resize(static_cast<std::size_t>(m_description.layers));
     for (std::int64_t index = 0; index < m_description.layers && m_done; ++index) {
       bind_layer(index);
@@ -39,6 +42,15 @@ class Binder {
   }
 
  private:
+  [[nodiscard]] NamePrefix find_prefix() const {
+    for (const NamePrefix& prefix : m_naming.prefixes) {
+      if (m_source.contains(fmt::format("{}{}", prefix.body, m_naming.model.front().name))) {
+        return prefix;
+      }
+    }
+    return m_naming.prefixes.front();  // the message names the usual one
+  }
+
   // Each layer has several tensors: a count from the configuration beyond what the files hold is
   // refused before anything is allocated for it.
   [[nodiscard]] Result<void> check_counts() const {
@@ -49,7 +61,10 @@ class Binder {
                       "the checkpoint",
                       m_config_name, m_description.layers, m_source.size()));
     }
-    if (static_cast<std::uint64_t>(m_description.moe.experts) > m_source.size()) {
+    // Stacked experts are counted by their tensor (bind_experts).
+    const bool one_each = std::none_of(m_naming.experts.begin(), m_naming.experts.end(),
+                                       [](const auto& row) { return row.stored.stacked; });
+    if (one_each && static_cast<std::uint64_t>(m_description.moe.experts) > m_source.size()) {
       return fail(ErrorKind::malformed,
                   fmt::format("{}: {} experts cannot be, the weights have {} tensors; fix the "
                               "checkpoint",
@@ -58,61 +73,75 @@ class Binder {
     return {};
   }
 
+  [[nodiscard]] std::string layer_name(std::int64_t index) const {
+    return fmt::format("{}{}{}.", m_prefix.body, m_naming.layer_prefix, index);
+  }
+
   void bind_layer(std::int64_t index) {
     LayerTensors& layer = m_bound.layers[static_cast<std::size_t>(index)];
-    for (const LayerTensorRow& row : layer_tensor_table()) {
+    const std::string begin = layer_name(index);
+    for (const LayerTensorRow& row : m_naming.layers) {
       if (!is_present(row.presence, m_description, index)) continue;
-      take(fmt::format("{}layers.{}.{}", m_prefix, index, row.suffix), row.shape,
-           layer.*row.member);
+      layer.*row.member = take(fmt::format("{}{}", begin, row.suffix), row.shape, row.stored, 0);
     }
     if (m_description.moe.in_layer(index)) bind_experts(index, layer);
   }
 
   void bind_experts(std::int64_t index, LayerTensors& layer) {
+    const std::string begin = layer_name(index);
+    // A stacked tensor of the right shape bounds what is allocated for the experts.
+    for (const ExpertTensorRow& row : m_naming.experts) {
+      if (!row.stored.stacked || !is_present(row.presence, m_description, index)) continue;
+      static_cast<void>(
+          take(fmt::format("{}{}{}", begin, row.prefix, row.suffix), row.shape, row.stored, 0));
+    }
+    if (!m_done) return;
     layer.experts.resize(static_cast<std::size_t>(m_description.moe.experts));
     for (std::size_t expert = 0; expert < layer.experts.size(); ++expert) {
-      for (const ExpertTensorRow& row : expert_tensor_table()) {
+      for (const ExpertTensorRow& row : m_naming.experts) {
         if (!is_present(row.presence, m_description, index)) continue;
-        take(fmt::format("{}layers.{}.{}{}{}", m_prefix, index, row.prefix, expert, row.suffix),
-             row.shape, layer.experts[expert].*row.member);
+        const std::string number = row.stored.stacked ? "" : fmt::format("{}", expert);
+        layer.experts[expert].*row.member =
+            take(fmt::format("{}{}{}{}", begin, row.prefix, number, row.suffix), row.shape,
+                 row.stored, static_cast<std::int64_t>(expert));
       }
     }
   }
 
   // The first error stays; what follows it is skipped.
-  void take(const std::string& name, std::array<Dimension, 2> shape, TensorView& target) {
-    if (!m_done) return;
+  TensorView take(const std::string& name, std::array<Dimension, 2> shape, const Stored& stored,
+                  std::int64_t expert) {
+    if (!m_done) return {};
     auto view = m_source.find(name);
     if (!view) {
       m_done = tl::unexpected(std::move(view.error()));
-      return;
+      return {};
     }
-    m_done = check_shape(*view, shape);
-    target = std::move(*view);
+    m_done = check_shape(*view, stored_shape(shape, stored, m_description));
+    if (!m_done) return {};
+    return undo_storage(std::move(*view), shape, stored, m_description, expert);
   }
 
   [[nodiscard]] Result<void> check_shape(const TensorView& view,
-                                         std::array<Dimension, 2> shape) const {
-    std::vector<std::int64_t> expected;
-    std::string_view keys;
-    for (std::size_t i = 0; i < shape.size() && shape[i] != Dimension::one; ++i) {
-      expected.push_back(dimension_size(shape[i], m_description));
-      const bool differs = i >= view.shape.size() || view.shape[i] != expected[i];
-      if (differs && keys.empty()) keys = dimension_keys(shape[i]);
+                                         const StoredShape& expected) const {
+    if (view.shape == expected.sizes) return {};
+    std::string keys;
+    for (std::size_t i = 0; i < expected.sizes.size() && keys.empty(); ++i) {
+      if (i >= view.shape.size() || view.shape[i] != expected.sizes[i]) keys = expected.keys[i];
     }
-    if (view.shape == expected) return {};
     return fail(
         ErrorKind::malformed,
         fmt::format("{}: tensor {}: shape [{}], expected [{}] from config.json{}{}; fix the "
                     "checkpoint",
                     m_source.file_of(view.name), view.name, fmt::join(view.shape, ", "),
-                    fmt::join(expected, ", "), keys.empty() ? "" : " ", keys));
+                    fmt::join(expected.sizes, ", "), keys.empty() ? "" : " ", keys));
   }
 
   const TensorSource& m_source;
   const ModelDescription& m_description;
   std::string m_config_name;
-  std::string m_prefix;  // "model." or nothing, before every name but lm_head
+  const Naming& m_naming;
+  NamePrefix m_prefix;
   BoundTensors m_bound;
   Result<void> m_done;
 };
@@ -120,8 +149,13 @@ class Binder {
 }  // namespace
 
 Result<BoundTensors> bind_tensors(const TensorSource& source, const ModelDescription& description,
+                                  const std::string& config_name, const Naming& naming) {
+  return Binder(source, description, config_name, naming).run();
+}
+
+Result<BoundTensors> bind_tensors(const TensorSource& source, const ModelDescription& description,
                                   const std::string& config_name) {
-  return Binder(source, description, config_name).run();
+  return bind_tensors(source, description, config_name, huggingface_naming(description));
 }
 
 }  // namespace driftscope

@@ -7,20 +7,23 @@
 
 #include "engine/model/checkpoint.h"
 #include "engine/model/tensor_source.h"
+#include "engine/model/tensor_table.h"
 
 namespace driftscope {
 
-struct BoundTensors {
-  TensorView embedding;
-  TensorView final_norm, final_norm_bias;
-  TensorView lm_head;  // absent where tied
-  TensorView position_embedding;
+struct BoundTensors : ModelTensors {
   std::vector<LayerTensors> layers;
 };
 
-// Looks up every tensor that the description asks for, under Hugging Face names, and checks its
-// shape. `config_name` begins messages about the description. Errors: malformed, naming the file,
-// the tensor and the key that decides its shape.
+// Looks up every tensor that the description asks for, under the names of `naming`, checks its
+// shape and undoes what `Stored` says (tensor_transforms.h). `config_name` begins messages about
+// the description. Errors: malformed, naming the file, the tensor and the key that decides its
+// shape.
+[[nodiscard]] Result<BoundTensors> bind_tensors(const TensorSource& source,
+                                                const ModelDescription& description,
+                                                const std::string& config_name,
+                                                const Naming& naming);
+// Under Hugging Face names.
 [[nodiscard]] Result<BoundTensors> bind_tensors(const TensorSource& source,
                                                 const ModelDescription& description,
                                                 const std::string& config_name);

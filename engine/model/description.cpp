@@ -5,104 +5,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
 
 #include "engine/model/config_fields.h"
 #include "engine/model/expert_description.h"
 #include "engine/model/rope_description.h"
+#include "engine/model/window_description.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
 namespace {
 
 using Bias = Architecture::AttentionBias;
-using Names = ExpertDescription::Names;
-using Window = Architecture::Window;
-
-// Defaults: the configuration classes of the reference implementation (transformers 4.57).
-constexpr std::array<Architecture, 7> kArchitectures{{
-    {.model_type = "llama",
-     .attention_bias = Bias::as_configured,
-     .mlp_bias = true,
-     .qk_norm = false,
-     .window = Window::none,
-     .default_kv_heads = 0,
-     .default_head_dim = 0,
-     .default_max_positions = 2048,
-     .default_window = 0},
-    {.model_type = "mistral",
-     .attention_bias = Bias::none,
-     .mlp_bias = false,
-     .qk_norm = false,
-     .window = Window::when_given,
-     .default_kv_heads = 8,
-     .default_head_dim = 0,
-     .default_max_positions = 131072,
-     .default_window = 4096},
-    {.model_type = "qwen2",
-     .attention_bias = Bias::qkv,
-     .mlp_bias = false,
-     .qk_norm = false,
-     .window = Window::when_switched,
-     .default_kv_heads = 32,
-     .default_head_dim = 0,
-     .default_max_positions = 32768,
-     .default_window = 4096},
-    {.model_type = "qwen3",
-     .attention_bias = Bias::as_configured,
-     .mlp_bias = false,
-     .qk_norm = true,
-     .window = Window::when_switched,
-     .default_kv_heads = 32,
-     .default_head_dim = 128,
-     .default_max_positions = 32768,
-     .default_window = 4096},
-    {.model_type = "mixtral",
-     .attention_bias = Bias::none,
-     .mlp_bias = false,
-     .qk_norm = false,
-     .window = Window::when_given,
-     .default_kv_heads = 8,
-     .default_head_dim = 0,
-     .default_max_positions = 131072,
-     .default_window = 0,
-     .mixture = {.experts_key = "num_local_experts",
-                 .names = Names::block_sparse_moe,
-                 .default_experts = 8,
-                 .default_chosen = 2}},
-    {.model_type = "qwen2_moe",
-     .attention_bias = Bias::qkv_by_default,
-     .mlp_bias = false,
-     .qk_norm = false,
-     .window = Window::when_switched,
-     .default_kv_heads = 16,
-     .default_head_dim = 0,
-     .default_max_positions = 32768,
-     .default_window = 4096,
-     .mixture = {.experts_key = "num_experts",
-                 .default_experts = 60,
-                 .default_chosen = 4,
-                 .own_keys = true,
-                 .default_intermediate = 1408,
-                 .default_shared = 5632}},
-    {.model_type = "qwen3_moe",
-     .attention_bias = Bias::as_configured,
-     .mlp_bias = false,
-     .qk_norm = true,
-     .window = Window::when_switched,
-     .default_kv_heads = 4,
-     .default_head_dim = 0,
-     .default_max_positions = 32768,
-     .default_window = 4096,
-     .mixture = {.experts_key = "num_experts",
-                 .default_experts = 128,
-                 .default_chosen = 8,
-                 .own_keys = true,
-                 .default_intermediate = 768}},
-}};
-
-constexpr double kDefaultEpsilon = 1e-6;
-constexpr std::int64_t kDefaultMaxWindowLayers = 28;
 
 const Architecture* read_architecture(ConfigFields& fields) {
   const std::string type = fields.text("model_type", "");
@@ -117,52 +32,52 @@ const Architecture* read_architecture(ConfigFields& fields) {
   return found;
 }
 
-void refuse_unsupported(ConfigFields& fields) {
-  const std::string activation = fields.text("hidden_act", "silu");
-  if (activation != "silu" && activation != "swish") {
-    fields.refuse(fmt::format("hidden_act \"{}\" is not supported; only silu is",
-                              escape_for_display(activation)));
+struct ActivationName {
+  std::string_view name;
+  Activation activation;
+};
+constexpr std::array<ActivationName, 6> kActivations{{{"silu", Activation::silu},
+                                                      {"swish", Activation::silu},
+                                                      {"gelu_new", Activation::gelu_tanh},
+                                                      {"gelu_pytorch_tanh", Activation::gelu_tanh},
+                                                      {"gelu", Activation::gelu_erf},
+                                                      {"gelu_python", Activation::gelu_erf}}};
+
+void read_activation(ConfigFields& fields, const Architecture& architecture,
+                     ModelDescription& description) {
+  description.activation = architecture.default_activation;
+  if (architecture.fixed_activation) return;
+  const std::string_view key = architecture.keys.activation;
+  const std::string name = fields.text(key, "");
+  if (name.empty()) return;
+  for (const ActivationName& row : kActivations) {
+    if (row.name != name) continue;
+    description.activation = row.activation;
+    if (row.activation != Activation::silu && !architecture.mixture.experts_key.empty()) {
+      fields.refuse(
+          fmt::format("{} \"{}\" is not supported with experts; only silu is", key, name));
+    }
+    return;
   }
-  if (fields.positive("partial_rotary_factor", 1.0) != 1.0) {
-    fields.refuse("partial_rotary_factor other than 1 is not supported");
-  }
+  fields.refuse(
+      fmt::format("{} \"{}\" is not supported; supported are silu, gelu, gelu_new and "
+                  "gelu_pytorch_tanh",
+                  key, escape_for_display(name)));
 }
 
-void read_shape(ConfigFields& fields, const Architecture& architecture,
-                ModelDescription& description) {
-  description.hidden = fields.count("hidden_size");
-  description.layers = fields.count("num_hidden_layers");
-  description.heads = fields.count("num_attention_heads");
-  description.intermediate = fields.count("intermediate_size");
-  description.vocabulary = fields.count("vocab_size");
-  // Absent means the class's default, null means as many as heads.
-  const bool class_default =
-      !fields.contains("num_key_value_heads") && architecture.default_kv_heads != 0;
-  description.kv_heads = fields.count(
-      "num_key_value_heads", class_default ? architecture.default_kv_heads : description.heads);
-  description.max_positions =
-      fields.count("max_position_embeddings", architecture.default_max_positions);
-  description.rms_epsilon = fields.positive("rms_norm_eps", kDefaultEpsilon);
-  description.head_dim =
-      fields.count("head_dim", fields.contains("head_dim") ? 0 : architecture.default_head_dim);
-  if (!fields.good()) return;
-  if (description.head_dim == 0) {
-    if (description.hidden % description.heads != 0) {
-      fields.refuse(
-          fmt::format("hidden_size {} is not a multiple of {} heads and head_dim is not "
-                      "given; fix the checkpoint",
-                      description.hidden, description.heads));
-      return;
-    }
-    description.head_dim = description.hidden / description.heads;
-  }
+// A key of the shape; required where the architecture has no default for it.
+std::int64_t shape_count(ConfigFields& fields, std::string_view key, std::int64_t by_default) {
+  return by_default > 0 ? fields.count(key, by_default) : fields.count(key);
+}
+
+void check_heads(ConfigFields& fields, const ModelDescription& description) {
   if (description.heads % description.kv_heads != 0) {
     fields.refuse(
         fmt::format("num_attention_heads {} is not a multiple of num_key_value_heads {}; "
                     "fix the checkpoint",
                     description.heads, description.kv_heads));
   }
-  if (description.head_dim % 2 != 0) {
+  if (description.head_dim % 2 != 0 && !description.learned_positions) {
     fields.refuse(
         fmt::format("head_dim {} is odd, rotary embedding needs pairs; fix the "
                     "checkpoint",
@@ -170,10 +85,59 @@ void read_shape(ConfigFields& fields, const Architecture& architecture,
   }
 }
 
+void read_head_dim(ConfigFields& fields, const Architecture& architecture,
+                   ModelDescription& description) {
+  description.head_dim =
+      fields.count("head_dim", fields.contains("head_dim") ? 0 : architecture.default_head_dim);
+  if (!fields.good() || description.head_dim != 0) return;
+  if (description.hidden % description.heads != 0) {
+    fields.refuse(
+        fmt::format("{} {} is not a multiple of {} heads and head_dim is not "
+                    "given; fix the checkpoint",
+                    architecture.keys.hidden, description.hidden, description.heads));
+    return;
+  }
+  description.head_dim = description.hidden / description.heads;
+}
+
+void read_shape(ConfigFields& fields, const Architecture& architecture,
+                ModelDescription& description) {
+  const Architecture::Keys& keys = architecture.keys;
+  const Architecture::Shape& shape = architecture.shape;
+  description.hidden = shape_count(fields, keys.hidden, shape.hidden);
+  description.layers = shape_count(fields, keys.layers, shape.layers);
+  description.heads = shape_count(fields, keys.heads, shape.heads);
+  // The plain feed-forward part is four times as wide unless the file says otherwise.
+  description.intermediate = architecture.gated
+                                 ? shape_count(fields, keys.intermediate, shape.intermediate)
+                                 : fields.count(keys.intermediate, 4 * description.hidden);
+  description.vocabulary = shape_count(fields, "vocab_size", shape.vocabulary);
+  description.kv_heads = description.heads;
+  if (!keys.kv_heads.empty()) {
+    // Absent means the class's default, null means as many as heads.
+    const bool class_default =
+        !fields.contains(keys.kv_heads) && architecture.default_kv_heads != 0;
+    description.kv_heads = fields.count(
+        keys.kv_heads, class_default ? architecture.default_kv_heads : description.heads);
+  }
+  description.max_positions = fields.count(keys.max_positions, architecture.default_max_positions);
+  description.rms_epsilon = fields.positive(keys.epsilon, architecture.default_epsilon);
+  description.norm = architecture.norm;
+  description.gated = architecture.gated;
+  description.learned_positions = architecture.learned_positions;
+  description.attention_sinks = architecture.attention_sinks;
+  read_head_dim(fields, architecture, description);
+  if (fields.good()) check_heads(fields, description);
+}
+
 void read_biases(ConfigFields& fields, const Architecture& architecture,
                  ModelDescription& description) {
   switch (architecture.attention_bias) {
     case Bias::none:
+      break;
+    case Bias::always:
+      description.qkv_bias = true;
+      description.output_bias = true;
       break;
     case Bias::qkv:
       description.qkv_bias = true;
@@ -182,75 +146,48 @@ void read_biases(ConfigFields& fields, const Architecture& architecture,
       description.qkv_bias = fields.flag("qkv_bias", true);
       break;
     case Bias::as_configured:
-      description.qkv_bias = fields.flag("attention_bias", false);
+    case Bias::unless_off:
+      description.qkv_bias =
+          fields.flag("attention_bias", architecture.attention_bias == Bias::unless_off);
       description.output_bias = description.qkv_bias;
       break;
   }
-  description.mlp_bias = architecture.mlp_bias && fields.flag("mlp_bias", false);
+  description.mlp_bias = architecture.gated
+                             ? architecture.mlp_bias && fields.flag("mlp_bias", false)
+                             : architecture.attention_bias == Bias::always;
   description.qk_norm = architecture.qk_norm;
-  description.tied_embeddings = fields.flag("tie_word_embeddings", false);
+  description.tied_embeddings = fields.flag("tie_word_embeddings", architecture.default_tied);
 }
 
-// How many of the layers slide by layer_types; nothing where the key is absent.
-std::optional<std::int64_t> sliding_layers_listed(ConfigFields& fields, std::int64_t layers) {
-  const auto* types = fields.find("layer_types");
-  if (types == nullptr) return std::nullopt;
-  if (!types->is_array() || types->size() != static_cast<std::size_t>(layers)) {
-    fields.refuse(
-        fmt::format("layer_types is {}; it must be a list of num_hidden_layers = {} "
-                    "strings",
-                    show_value(*types), layers));
-    return std::nullopt;
-  }
-  std::int64_t sliding = 0;
-  for (const auto& type : *types) {
-    if (type == "sliding_attention") {
-      ++sliding;
-    } else if (type != "full_attention") {
-      fields.refuse(
-          fmt::format("layer_types has {}; supported are \"full_attention\" and "
-                      "\"sliding_attention\"",
-                      show_value(type)));
-      return std::nullopt;
-    }
-  }
-  return sliding;
+// A cap: absent means the class's default, null means none.
+double read_cap(ConfigFields& fields, std::string_view key, double by_default) {
+  return fields.contains(key) && !fields.has(key) ? 0.0 : fields.positive(key, by_default);
 }
 
-void read_window(ConfigFields& fields, const Architecture& architecture,
-                 ModelDescription& description) {
-  std::int64_t window = 0;
-  std::int64_t first_sliding = 0;  // layers from here on slide
-  switch (architecture.window) {
-    case Window::none:
-      return;
-    case Window::when_given: {
-      // Absent means the class's default, null means no window.
-      const bool absent = !fields.contains("sliding_window");
-      window = absent ? architecture.default_window : fields.count("sliding_window", 0);
-      break;
-    }
-    case Window::when_switched:
-      if (!fields.flag("use_sliding_window", false)) return;
-      window = fields.contains("sliding_window") ? fields.count("sliding_window", 0)
-                                                 : architecture.default_window;
-      first_sliding = fields.whole("max_window_layers", kDefaultMaxWindowLayers);
-      break;
+void read_gemma(ConfigFields& fields, const Architecture& architecture,
+                ModelDescription& description) {
+  constexpr double kDefaultQueryScalar = 256.0;
+  if (!architecture.gemma) return;
+  description.post_norms = true;
+  description.embedding_scale = std::sqrt(static_cast<double>(description.hidden));
+  description.attention_scale =
+      1.0 / std::sqrt(fields.positive("query_pre_attn_scalar", kDefaultQueryScalar));
+  description.attention_softcap =
+      read_cap(fields, "attn_logit_softcapping", architecture.default_attention_softcap);
+  description.final_softcap =
+      read_cap(fields, "final_logit_softcapping", architecture.default_final_softcap);
+  if (fields.flag("use_bidirectional_attention", false)) {
+    fields.refuse("use_bidirectional_attention is not supported; only causal decoders are");
   }
-  if (window == 0 || !fields.good()) return;
-  const auto listed = sliding_layers_listed(fields, description.layers);
-  if (!fields.good()) return;
-  const std::int64_t sliding =
-      listed.value_or(std::max<std::int64_t>(0, description.layers - first_sliding));
-  if (sliding == 0) return;
-  if (sliding != description.layers) {
-    fields.refuse(
-        fmt::format("{} of {} layers use sliding-window attention; a mix of sliding and "
-                    "full layers is not supported",
-                    sliding, description.layers));
-    return;
+}
+
+void read_gpt2(ConfigFields& fields, const Architecture& architecture,
+               ModelDescription& description) {
+  if (!architecture.learned_positions) return;
+  if (!fields.flag("scale_attn_weights", true)) description.attention_scale = 1.0;
+  for (const char* key : {"scale_attn_by_inverse_layer_idx", "add_cross_attention"}) {
+    if (fields.flag(key, false)) fields.refuse(fmt::format("{} is not supported", key));
   }
-  description.sliding_window = window;
 }
 
 void read_dtype(ConfigFields& fields, ModelDescription& description) {
@@ -299,45 +236,58 @@ void read_token_ids(ConfigFields& config, ConfigFields& generation, ModelDescrip
   if (!bos.empty()) description.bos = bos.front();
 }
 
+// The object that holds the decoder's keys, and how messages call it.
+struct DecoderKeys {
+  const nlohmann::json* object = nullptr;
+  std::string name;
+};
+
+DecoderKeys decoder_keys(ConfigFields& fields, const Architecture& architecture,
+                         const ConfigSource& source) {
+  if (architecture.nested.empty()) return {source.config, source.name};
+  const auto* nested = fields.find(architecture.nested);
+  if (nested == nullptr) {
+    fields.refuse(fmt::format("{} is missing; it must hold the decoder's keys of {}",
+                              architecture.nested, architecture.model_type));
+  }
+  return {nested, fmt::format("{}: {}", source.name, architecture.nested)};
+}
+
+ModelDescription read_decoder(ConfigFields& fields, const Architecture& architecture) {
+  ModelDescription description;
+  // What a decoder inside another file is called on its own.
+  description.model_type = architecture.nested.empty()
+                               ? std::string(architecture.model_type)
+                               : std::string(architecture.model_type) + "_text";
+  read_activation(fields, architecture, description);
+  read_shape(fields, architecture, description);
+  read_biases(fields, architecture, description);
+  read_gemma(fields, architecture, description);
+  read_gpt2(fields, architecture, description);
+  read_experts(fields, architecture, description);
+  read_window(fields, architecture, description);
+  read_rope(fields, architecture, description);
+  read_dtype(fields, description);
+  return description;
+}
+
 }  // namespace
 
-std::span<const Architecture> architectures() { return kArchitectures; }
-
-const Architecture* find_architecture(std::string_view model_type) {
-  for (const Architecture& row : kArchitectures) {
-    if (row.model_type == model_type) return &row;
-  }
-  return nullptr;
-}
-
-std::string supported_architectures() {
-  std::string list;
-  for (const Architecture& row : kArchitectures) {
-    if (!list.empty()) list += ", ";
-    list += row.model_type;
-  }
-  return list;
-}
-
 Result<ModelDescription> describe_model(const ConfigSource& source) {
-  ConfigFields fields(*source.config, source.name);
-  if (!fields.good()) return fields.failure();
-  const Architecture* architecture = read_architecture(fields);
-  if (architecture == nullptr) return fields.failure();
-  ModelDescription description;
-  description.model_type = std::string(architecture->model_type);
-  refuse_unsupported(fields);
-  read_shape(fields, *architecture, description);
-  read_biases(fields, *architecture, description);
-  read_experts(fields, *architecture, description);
-  read_window(fields, *architecture, description);
-  read_rope(fields, description);
-  read_dtype(fields, description);
+  ConfigFields top(*source.config, source.name);
+  if (!top.good()) return top.failure();
+  const Architecture* architecture = read_architecture(top);
+  if (architecture == nullptr) return top.failure();
+  const DecoderKeys keys = decoder_keys(top, *architecture, source);
+  if (!top.good()) return top.failure();
+  ConfigFields fields(*keys.object, keys.name);
+  ModelDescription description = read_decoder(fields, *architecture);
   const nlohmann::json nothing = nlohmann::json::object();
   ConfigFields generation(source.generation_config != nullptr ? *source.generation_config : nothing,
                           source.generation_name);
-  read_token_ids(fields, generation, description);
-  if (!fields.good()) return fields.failure();
+  top.adopt(fields);
+  if (top.good()) read_token_ids(top, generation, description);
+  if (!top.good()) return top.failure();
   if (!generation.good()) return generation.failure();
   return description;
 }

@@ -58,7 +58,15 @@ void read_experts(ConfigFields& fields, const Architecture& architecture,
     read_own_keys(fields, mixture, moe);
   } else {
     moe.intermediate = description.intermediate;
-    moe.renormalise = true;
+    moe.renormalise = !mixture.gpt_oss;
+  }
+  if (mixture.gpt_oss) {
+    constexpr double kDefaultLimit = 7.0;
+    moe.router_bias = true;
+    moe.biases = true;
+    moe.softmax_of_chosen = true;
+    moe.swiglu_limit = fields.positive("swiglu_limit", kDefaultLimit);
+    if (moe.experts == 0) fields.refuse("num_local_experts is 0; it must be at least 1");
   }
   if (!fields.good()) return;
   if (moe.experts > 0 && moe.chosen > moe.experts) {

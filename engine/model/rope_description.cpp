@@ -3,138 +3,188 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
-#include "kernels/base/display_text.h"
-#include "kernels/plan/portable_math.h"
+#include "engine/model/rope_scaling.h"
 
 namespace driftscope {
 namespace {
 
-constexpr double kDefaultRopeTheta = 10000.0;
-constexpr double kTwoPi = 6.283185307179586;
+// One group of keys, and the theta it holds.
+struct Rope {
+  RopeScaling scaling;
+  std::optional<double> theta;
+};
 
-RopeScaling read_scaling(ConfigFields& scaling) {
-  RopeScaling result;
-  const std::string kind = scaling.text("rope_type", scaling.text("type", "default"));
-  if (kind == "default") return result;
-  if (kind == "linear") {
-    result.kind = RopeScaling::Kind::linear;
-    result.factor = scaling.positive("factor");
-    return result;
-  }
-  if (kind != "llama3") {
-    scaling.refuse(
-        fmt::format("type \"{}\" is not supported; supported are default, linear and llama3",
-                    escape_for_display(kind)));
-    return result;
-  }
-  result.kind = RopeScaling::Kind::llama3;
-  result.factor = scaling.positive("factor");
-  result.low_frequency_factor = scaling.positive("low_freq_factor");
-  result.high_frequency_factor = scaling.positive("high_freq_factor");
-  result.original_max_positions = scaling.count("original_max_position_embeddings");
-  if (scaling.good() && result.high_frequency_factor <= result.low_frequency_factor) {
-    scaling.refuse(
-        fmt::format("high_freq_factor {} must be greater than low_freq_factor {}; fix "
-                    "the checkpoint",
-                    result.high_frequency_factor, result.low_frequency_factor));
-  }
-  return result;
-}
+class RopeReader {
+ public:
+  RopeReader(ConfigFields& fields, const Architecture& architecture, ModelDescription& description)
+      : m_fields(fields), m_architecture(architecture), m_description(description) {}
 
-void check_same_scaling(ConfigFields& fields, const RopeScaling& older, const RopeScaling& newer) {
-  if (!(older == newer)) fields.refuse("rope_scaling and rope_parameters differ; keep one of them");
-}
+  void run() {
+    m_older = object("rope_scaling");
+    m_newer = object("rope_parameters");
+    if (!m_fields.good()) return;
+    read_rotary_dim();
+    if (m_newer != nullptr && is_per_layer_type(*m_newer)) {
+      read_per_layer_type();
+    } else {
+      read_flat();
+    }
+  }
 
-// One of the two groups; nothing where it is absent or not an object.
-std::optional<RopeScaling> read_group(ConfigFields& fields, std::string_view group) {
-  const auto* value = fields.find(group);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_object()) {
-    fields.refuse(fmt::format("{} is {}; it must be an object or null", group, show_value(*value)));
-    return std::nullopt;
+ private:
+  const nlohmann::json* object(std::string_view key) {
+    const auto* value = m_fields.find(key);
+    if (value == nullptr || value->is_object()) return value;
+    m_fields.refuse(fmt::format("{} is {}; it must be an object or null", key, show_value(*value)));
+    return nullptr;
   }
-  if (value->contains("full_attention") || value->contains("sliding_attention")) {
-    fields.refuse(fmt::format("{} per layer type is not supported", group));
-    return std::nullopt;
-  }
-  ConfigFields scaling(*value, fmt::format("{}: {}", fields.name(), group));
-  RopeScaling result = read_scaling(scaling);
-  if (scaling.positive("partial_rotary_factor", 1.0) != 1.0) {
-    scaling.refuse("partial_rotary_factor other than 1 is not supported");
-  }
-  fields.adopt(scaling);
-  return result;
-}
 
-double llama3_frequency(const RopeScaling& scaling, double frequency) {
-  const auto original = static_cast<double>(scaling.original_max_positions);
-  const double wavelength = kTwoPi / frequency;
-  if (wavelength < original / scaling.high_frequency_factor) return frequency;
-  if (wavelength > original / scaling.low_frequency_factor) return frequency / scaling.factor;
-  const double smooth = (original / wavelength - scaling.low_frequency_factor) /
-                        (scaling.high_frequency_factor - scaling.low_frequency_factor);
-  return (1.0 - smooth) * (frequency / scaling.factor) + smooth * frequency;
-}
-
-double scaled_frequency(const RopeScaling& scaling, double frequency, std::int64_t index,
-                        bool long_sequence) {
-  switch (scaling.kind) {
-    case RopeScaling::Kind::none:
-    case RopeScaling::Kind::yarn:  // not read yet
-      return frequency;
-    case RopeScaling::Kind::linear:
-      return frequency / scaling.factor;
-    case RopeScaling::Kind::llama3:
-      return llama3_frequency(scaling, frequency);
-    case RopeScaling::Kind::longrope:
-    case RopeScaling::Kind::divisors:
-      break;
+  static bool is_per_layer_type(const nlohmann::json& group) {
+    return group.contains("full_attention") || group.contains("sliding_attention");
   }
-  const bool use_long = long_sequence && scaling.kind == RopeScaling::Kind::longrope;
-  const auto& divisors = use_long ? scaling.long_divisors : scaling.short_divisors;
-  return frequency / divisors[static_cast<std::size_t>(index)];
-}
+
+  void read_rotary_dim() {
+    double factor = m_fields.positive("partial_rotary_factor", 1.0);
+    if (m_newer != nullptr) {
+      ConfigFields group(*m_newer, m_fields.name() + ": rope_parameters");
+      const double newer = group.positive("partial_rotary_factor", factor);
+      if (m_fields.has("partial_rotary_factor") && newer != factor) {
+        m_fields.refuse(
+            "partial_rotary_factor and rope_parameters.partial_rotary_factor differ; "
+            "keep one of them");
+      }
+      factor = newer;
+      m_fields.adopt(group);
+    }
+    if (factor == 1.0 || !m_fields.good()) return;
+    const double product = static_cast<double>(m_description.head_dim) * factor;
+    if (!m_architecture.partial_rotary) {
+      m_fields.refuse(fmt::format("partial_rotary_factor other than 1 is not supported for {}",
+                                  m_architecture.model_type));
+    } else if (product < 2.0 || factor > 1.0 || static_cast<std::int64_t>(product) % 2 != 0) {
+      m_fields.refuse(
+          fmt::format("partial_rotary_factor {} of head_dim {} does not give an even "
+                      "number of dimensions from 2 to head_dim; fix the checkpoint",
+                      factor, m_description.head_dim));
+    } else {
+      m_description.rotary_dim = static_cast<std::int64_t>(product);
+    }
+  }
+
+  // `theta`: where the group holds none.
+  Rope read_group(const nlohmann::json& group, const std::string& name, double theta) {
+    ConfigFields keys(group, fmt::format("{}: {}", m_fields.name(), name));
+    Rope rope;
+    if (keys.has("rope_theta")) rope.theta = keys.positive("rope_theta");
+    rope.scaling =
+        read_rope_scaling(keys, {.theta = rope.theta.value_or(theta),
+                                 .rotated = m_description.rotated(),
+                                 .max_positions = m_description.max_positions,
+                                 .original_max_positions = m_fields.whole(
+                                     "original_max_position_embeddings", std::int64_t{0}),
+                                 .su_is_longrope = m_architecture.partial_rotary});
+    m_fields.adopt(keys);
+    return rope;
+  }
+
+  void set_theta(std::optional<double> newer) {
+    const double older = m_fields.positive("rope_theta", m_architecture.default_theta);
+    m_description.rope_theta = newer.value_or(older);
+    if (newer && m_fields.has("rope_theta") && *newer != older) {
+      m_fields.refuse(
+          fmt::format("rope_theta {} and rope_parameters.rope_theta {} differ; keep one of them",
+                      older, *newer));
+    }
+  }
+
+  void check_same(const RopeScaling& newer, double theta) {
+    if (m_older == nullptr || !m_fields.good()) return;
+    const Rope older = read_group(*m_older, "rope_scaling", theta);
+    if (m_fields.good() && !(older.scaling == newer)) {
+      m_fields.refuse("rope_scaling and rope_parameters differ; keep one of them");
+    }
+  }
+
+  void read_flat() {
+    const double theta = m_fields.positive("rope_theta", m_architecture.default_theta);
+    if (m_newer != nullptr) {
+      const Rope rope = read_group(*m_newer, "rope_parameters", theta);
+      m_description.rope_scaling = rope.scaling;
+      set_theta(rope.theta);
+      check_same(rope.scaling, m_description.rope_theta);
+    } else {
+      if (m_older != nullptr) {
+        m_description.rope_scaling = read_group(*m_older, "rope_scaling", theta).scaling;
+      } else if (m_architecture.needs_scaling && !m_fields.contains("rope_scaling")) {
+        m_fields.refuse("rope_scaling is missing; null stands for none");
+      }
+      m_description.rope_theta = theta;
+    }
+    if (m_architecture.default_local_theta > 0.0) {
+      set_local({.scaling = {}, .theta = local_theta()});
+    }
+  }
+
+  double local_theta() {
+    return m_fields.positive("rope_local_base_freq", m_architecture.default_local_theta > 0.0
+                                                         ? m_architecture.default_local_theta
+                                                         : m_description.rope_theta);
+  }
+
+  // The same angles in all layers need no second set.
+  void set_local(const Rope& rope) {
+    const double theta = rope.theta.value_or(local_theta());
+    if (theta == m_description.rope_theta && rope.scaling == m_description.rope_scaling) return;
+    m_description.local_rope_theta = theta;
+    m_description.local_rope_scaling = rope.scaling;
+  }
+
+  void read_per_layer_type() {
+    ConfigFields group(*m_newer, m_fields.name() + ": rope_parameters");
+    const auto part = [&](const char* key) -> const nlohmann::json* {
+      const auto* value = group.find(key);
+      if (value != nullptr && value->is_object()) return value;
+      group.refuse(value == nullptr
+                       ? fmt::format("{} is missing; give it for both layer types", key)
+                       : fmt::format("{} is {}; it must be an object", key, show_value(*value)));
+      return nullptr;
+    };
+    const auto* full = part("full_attention");
+    const auto* sliding = part("sliding_attention");
+    m_fields.adopt(group);
+    if (!m_fields.good()) return;
+    const Rope global =
+        read_group(*full, "rope_parameters: full_attention", m_architecture.default_theta);
+    m_description.rope_scaling = global.scaling;
+    set_theta(global.theta);
+    check_same(global.scaling, m_description.rope_theta);
+    const Rope local = read_group(*sliding, "rope_parameters: sliding_attention", local_theta());
+    set_local(local);
+    if (local.theta && m_fields.has("rope_local_base_freq") && *local.theta != local_theta()) {
+      m_fields.refuse(
+          "rope_local_base_freq and rope_parameters.sliding_attention.rope_theta "
+          "differ; keep one of them");
+    }
+  }
+
+  ConfigFields& m_fields;
+  const Architecture& m_architecture;
+  ModelDescription& m_description;
+  const nlohmann::json* m_older = nullptr;
+  const nlohmann::json* m_newer = nullptr;
+};
 
 }  // namespace
 
-void read_rope(ConfigFields& fields, ModelDescription& description) {
-  const auto older = read_group(fields, "rope_scaling");
-  const auto newer = read_group(fields, "rope_parameters");
-  if (older && newer) check_same_scaling(fields, *older, *newer);
-  if (newer) {
-    description.rope_scaling = *newer;
-  } else if (older) {
-    description.rope_scaling = *older;
-  }
-  const double theta = fields.positive("rope_theta", kDefaultRopeTheta);
-  description.rope_theta = theta;
-  if (!newer || !fields.good()) return;
-  ConfigFields parameters(*fields.find("rope_parameters"), fields.name() + ": rope_parameters");
-  description.rope_theta = parameters.positive("rope_theta", theta);
-  fields.adopt(parameters);
-  if (fields.has("rope_theta") && description.rope_theta != theta) {
-    fields.refuse(
-        fmt::format("rope_theta {} and rope_parameters.rope_theta {} differ; keep one of "
-                    "them",
-                    theta, description.rope_theta));
-  }
-}
-
-std::vector<double> ModelDescription::inverse_frequencies(bool local, bool long_sequence) const {
-  const double theta = local ? local_rope_theta.value_or(rope_theta) : rope_theta;
-  const RopeScaling& scaling = local && local_rope_theta ? local_rope_scaling : rope_scaling;
-  const std::int64_t width = rotated();
-  std::vector<double> frequencies;
-  frequencies.reserve(static_cast<std::size_t>(width / 2));
-  for (std::int64_t i = 0; i < width / 2; ++i) {
-    const double exponent = -static_cast<double>(2 * i) / static_cast<double>(width);
-    const double frequency = portable::pow(theta, exponent);
-    frequencies.push_back(scaled_frequency(scaling, frequency, i, long_sequence));
-  }
-  return frequencies;
+void read_rope(ConfigFields& fields, const Architecture& architecture,
+               ModelDescription& description) {
+  if (!fields.good() || description.learned_positions) return;
+  RopeReader(fields, architecture, description).run();
 }
 
 }  // namespace driftscope

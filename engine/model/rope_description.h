@@ -4,11 +4,14 @@
 
 #include "engine/model/checkpoint.h"
 #include "engine/model/config_fields.h"
+#include "engine/model/description.h"
 
 namespace driftscope {
 
-// Reads rope_theta with rope_scaling, or rope_parameters. Refuses scaling that is not
-// supported, and two spellings that contradict each other.
-void read_rope(ConfigFields& fields, ModelDescription& description);
+// Reads partial_rotary_factor and rope_theta with rope_scaling, or rope_parameters, for the model
+// or per layer type. Head dimension, context and windows are known already. Refuses scaling that
+// is not supported, and two spellings that contradict each other.
+void read_rope(ConfigFields& fields, const Architecture& architecture,
+               ModelDescription& description);
 
 }  // namespace driftscope

@@ -80,13 +80,17 @@ std::int64_t ModelDescription::parameters() const {
   const auto elements = [this](std::array<Dimension, 2> shape) {
     return dimension_size(shape[0], *this) * dimension_size(shape[1], *this);
   };
-  std::int64_t total = vocabulary * hidden * (tied_embeddings ? 1 : 2) + hidden;
+  const Naming& naming = huggingface_naming(*this);
+  std::int64_t total = 0;
+  for (const ModelTensorRow& row : naming.model) {
+    if (is_present(row.presence, *this, 0)) total += elements(row.shape);
+  }
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    for (const LayerTensorRow& row : layer_tensor_table()) {
+    for (const LayerTensorRow& row : naming.layers) {
       if (is_present(row.presence, *this, layer)) total += elements(row.shape);
     }
     if (!moe.in_layer(layer)) continue;
-    for (const ExpertTensorRow& row : expert_tensor_table()) {
+    for (const ExpertTensorRow& row : naming.experts) {
       if (is_present(row.presence, *this, layer)) total += moe.experts * elements(row.shape);
     }
   }

@@ -79,9 +79,11 @@ void add(WeightDifference& result, const TensorView& a, const TensorView& b) {
 
 void add_experts(WeightDifference& result, const LayerTensors& a, const LayerTensors& b) {
   for (std::size_t i = 0; i < std::min(a.experts.size(), b.experts.size()); ++i) {
-    add(result, a.experts[i].gate, b.experts[i].gate);
-    add(result, a.experts[i].up, b.experts[i].up);
-    add(result, a.experts[i].down, b.experts[i].down);
+    for (const auto member :
+         {&ExpertTensors::gate, &ExpertTensors::up, &ExpertTensors::down, &ExpertTensors::gate_bias,
+          &ExpertTensors::up_bias, &ExpertTensors::down_bias}) {
+      add(result, a.experts[i].*member, b.experts[i].*member);
+    }
   }
 }
 
@@ -90,16 +92,18 @@ void add_experts(WeightDifference& result, const LayerTensors& a, const LayerTen
 WeightDifference weight_difference(const ModelCheckpoint& a, const ModelCheckpoint& b) {
   WeightDifference result;
   add(result, a.embedding(), b.embedding());
+  add(result, a.position_embedding(), b.position_embedding());
+  const Naming& naming = huggingface_naming(a.description());
   const auto layers = std::min(a.description().layers, b.description().layers);
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    for (const LayerTensorRow& row : layer_tensor_table()) {
-      // Two rows may name one member: each checkpoint has the tensor under one of the names.
+    for (const LayerTensorRow& row : naming.layers) {
       if (!is_present(row.presence, a.description(), layer)) continue;
       add(result, a.layer(layer).*row.member, b.layer(layer).*row.member);
     }
     add_experts(result, a.layer(layer), b.layer(layer));
   }
   add(result, a.final_norm(), b.final_norm());
+  add(result, a.final_norm_bias(), b.final_norm_bias());
   if (!a.description().tied_embeddings && !b.description().tied_embeddings) {
     add(result, a.lm_head(), b.lm_head());
   }

@@ -60,9 +60,10 @@ TEST(ReferenceOperations, NormDividesByTheRootMeanSquare) {
 TEST(ReferenceOperations, RotationTurnsEachPairByItsAngle) {
   std::vector<double> x{1.0, 0.0, 0.0, 2.0};  // pairs (0, 2) and (1, 3)
   const std::array<std::int64_t, 1> positions{3};
-  const std::array frequencies{std::numbers::pi / 6.0,
-                               std::numbers::pi / 3.0};  // 90 and 180 degrees
-  reference::rotate(x.data(), positions, 1, 4, frequencies);
+  // 90 and 180 degrees.
+  const reference::Rotation turn{
+      .inverse_frequencies = {std::numbers::pi / 6.0, std::numbers::pi / 3.0}};
+  reference::rotate(x.data(), positions, 1, 4, turn);
   EXPECT_NEAR(x[0], 0.0, 1e-15);
   EXPECT_NEAR(x[2], 1.0, 1e-15);
   EXPECT_NEAR(x[1], 0.0, 1e-15);
@@ -87,7 +88,7 @@ TEST(ReferenceOperations, SwigluIsGateTimesItsSigmoidTimesUp) {
   const std::array gate{0.0, std::log(3.0), -std::log(3.0)};
   const std::array up{5.0, 4.0, 4.0};
   std::array<double, 3> y{};
-  reference::swiglu(gate.data(), up.data(), 3, y.data());
+  reference::gated(Activation::silu, gate.data(), up.data(), 3, y.data());
   EXPECT_EQ(y[0], 0.0);
   EXPECT_NEAR(y[1], std::log(3.0) * 0.75 * 4.0, 1e-14);
   EXPECT_NEAR(y[2], -std::log(3.0) * 0.25 * 4.0, 1e-14);

@@ -124,18 +124,20 @@ TEST(Description, RefusesWrongValues) {
 }
 
 TEST(Description, RefusesOtherArchitecturesByName) {
-  expect_refused(small_config("gemma2"),
-                 "model_type \"gemma2\" is not supported; supported are llama, mistral, qwen2, "
-                 "qwen3");
+  expect_refused(small_config("olmo"),
+                 "model_type \"olmo\" is not supported; supported are llama, mistral, qwen2, "
+                 "qwen3, mixtral, qwen2_moe, qwen3_moe, gemma2, gemma3_text, gemma3, phi3, gpt2, "
+                 "gpt_oss");
   expect_refused(without(small_config("llama"), "model_type"), "model_type is missing");
   expect_refused(with(small_config("llama"), "model_type", 7), "model_type");
 }
 
 TEST(Description, RefusesUnsupportedFeaturesByName) {
-  expect_refused(with(small_config("llama"), "hidden_act", "gelu"), "hidden_act \"gelu\"");
+  expect_refused(with(small_config("llama"), "hidden_act", "relu2"), "hidden_act \"relu2\"");
+  expect_refused(with(small_config("mixtral"), "hidden_act", "gelu"), "with experts");
   expect_refused(with(small_config("llama"), "partial_rotary_factor", 0.5),
                  "partial_rotary_factor");
-  for (const char* type : {"yarn", "dynamic", "longrope"}) {
+  for (const char* type : {"dynamic", "proportional"}) {
     expect_refused(with(small_config("llama"), "rope_scaling", {{"rope_type", type}}),
                    std::string("\"") + type + "\" is not supported");
   }
@@ -157,11 +159,14 @@ TEST(Description, SlidingWindows) {
   qwen["max_window_layers"] = 2;
   EXPECT_EQ(described(qwen).sliding_window, 0);
   qwen["max_window_layers"] = 1;
-  expect_refused(qwen, "1 of 2 layers use sliding-window attention");
+  EXPECT_THAT(described(qwen).sliding_layers, ElementsAre(0, 1));
+  EXPECT_EQ(described(qwen).window(0), 0);
+  EXPECT_EQ(described(qwen).window(1), 32);
   qwen["layer_types"] = {"sliding_attention", "sliding_attention"};
   EXPECT_EQ(described(qwen).sliding_window, 32);
-  qwen["layer_types"] = {"full_attention", "sliding_attention"};
-  expect_refused(qwen, "mix");
+  EXPECT_TRUE(described(qwen).sliding_layers.empty());  // all
+  qwen["layer_types"] = {"sliding_attention", "full_attention"};
+  EXPECT_THAT(described(qwen).sliding_layers, ElementsAre(1, 0));
   qwen["layer_types"] = {"full_attention"};
   expect_refused(qwen, "layer_types");
   qwen["layer_types"] = {"full_attention", "chunked_attention"};
@@ -201,13 +206,19 @@ TEST(Description, BothSpellingsOfTheOracleAreEqual) {
   const std::filesystem::path root =
       std::filesystem::path(DRIFTSCOPE_SHARED_DATA) / "oracle" / "architectures";
   if (!std::filesystem::exists(root)) GTEST_SKIP() << "no shared data at " << root;
-  for (const char* name : {"qwen2", "qwen3", "llama3_rope", "mistral_tied"}) {
+  for (const char* name :
+       {"qwen2", "qwen3", "llama3_rope", "mistral_tied", "mixtral", "qwen2moe", "qwen3moe",
+        "gemma2", "gemma3", "phi3", "gpt2", "llama_yarn", "gpt_oss"}) {
     std::ifstream older_file(root / name / "config.json");
     std::ifstream newer_file(root / name / "config_rope_parameters.json");
     const ModelDescription a = described(json::parse(older_file));
     const ModelDescription b = described(json::parse(newer_file));
     EXPECT_EQ(a.rope_theta, b.rope_theta) << name;
-    EXPECT_EQ(a.rope_scaling.kind, b.rope_scaling.kind) << name;
+    EXPECT_EQ(a.rope_scaling, b.rope_scaling) << name;
+    EXPECT_EQ(a.local_rope_theta, b.local_rope_theta) << name;
+    EXPECT_EQ(a.local_rope_scaling, b.local_rope_scaling) << name;
+    EXPECT_EQ(a.rotary_dim, b.rotary_dim) << name;
+    EXPECT_EQ(a.sliding_layers, b.sliding_layers) << name;
     EXPECT_EQ(a.inverse_frequencies(), b.inverse_frequencies()) << name;
     EXPECT_EQ(a.stored_dtype, b.stored_dtype) << name;
     EXPECT_EQ(a.head_dim, b.head_dim) << name;

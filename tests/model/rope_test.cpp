@@ -158,7 +158,7 @@ TEST(Rope, RefusesContradictionsAndHoles) {
   expect_refused(holes, "must be greater than low_freq_factor");
   holes.erase("rope_scaling");
   holes["rope_parameters"] = {{"full_attention", {{"rope_theta", 1.0}}}};
-  expect_refused(holes, "per layer type");
+  expect_refused(holes, "sliding_attention is missing; give it for both layer types");
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 #include "engine/backend/cuda/cuda_backend.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "engine/backend/cuda/cuda_forward_pass.h"
 #include "engine/backend/cuda/cuda_kv_cache.h"
+#include "engine/backend/decoder_features.h"
 #include "engine/backend/host/projector.h"
 
 namespace driftscope {
@@ -135,6 +137,12 @@ Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
 Result<std::unique_ptr<Backend>> CudaResources::open(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config) {
   const std::lock_guard lock(m_mutex);
+  if (const auto beyond = features_beyond_llama(checkpoint->description()); !beyond.empty()) {
+    return fail(ErrorKind::engine,
+                fmt::format("knob backend: cuda: this {} model has {}, which runs on the host only "
+                            "in this version; give --set backend=host",
+                            checkpoint->description().model_type, fmt::join(beyond, ", ")));
+  }
   if (auto fits = check_combination(config, checkpoint->description()); !fits) {
     return tl::unexpected(fits.error());
   }

@@ -71,18 +71,39 @@ void rmsnorm(const double* x, const TensorView& weight, double epsilon, std::int
   }
 }
 
+void layernorm(const double* x, const TensorView& weight, const TensorView& bias, double epsilon,
+               std::int64_t rows, double* y) {
+  const std::vector<double> scales = widened(weight);
+  const std::vector<double> offsets =
+      bias.present() ? widened(bias) : std::vector<double>(scales.size(), 0.0);
+  const auto width = static_cast<std::int64_t>(scales.size());
+  const std::vector<double> ones(scales.size(), 1.0);
+  std::vector<double> centred(scales.size());
+  for (std::int64_t row = 0; row < rows; ++row, x += width, y += width) {
+    const double mean = dot(x, ones.data(), width) / static_cast<double>(width);
+    for (std::size_t i = 0; i < centred.size(); ++i) centred[i] = x[i] - mean;
+    const double variance = dot(centred.data(), centred.data(), width) / static_cast<double>(width);
+    const double scale = 1.0 / std::sqrt(variance + epsilon);
+    for (std::size_t i = 0; i < centred.size(); ++i) {
+      y[i] = centred[i] * scale * scales[i] + offsets[i];
+    }
+  }
+}
+
 void rotate(double* x, std::span<const std::int64_t> positions, std::int64_t heads,
-            std::int64_t head_dim, std::span<const double> inverse_frequencies) {
-  const std::int64_t half = head_dim / 2;
+            std::int64_t head_dim, const Rotation& rotation) {
+  const auto half = static_cast<std::int64_t>(rotation.inverse_frequencies.size());
   for (const std::int64_t position : positions) {
     for (std::int64_t i = 0; i < half; ++i) {
       const auto turn = portable::sincos(static_cast<double>(position) *
-                                         inverse_frequencies[static_cast<std::size_t>(i)]);
+                                         rotation.inverse_frequencies[static_cast<std::size_t>(i)]);
+      const double cos = turn.cos * rotation.factor;
+      const double sin = turn.sin * rotation.factor;
       for (std::int64_t head = 0; head < heads; ++head) {
         double& first = x[head * head_dim + i];
         double& second = x[head * head_dim + i + half];
-        const double turned = first * turn.cos - second * turn.sin;
-        second = second * turn.cos + first * turn.sin;
+        const double turned = first * cos - second * sin;
+        second = second * cos + first * sin;
         first = turned;
       }
     }
@@ -97,11 +118,18 @@ void attend(const Attention& shape, const double* q, const double* k, const doub
   for (std::int64_t head = 0; head < shape.heads; ++head) {
     const std::int64_t offset = head / (shape.heads / shape.kv_heads) * shape.head_dim;
     for (std::int64_t key = begin; key < end; ++key) {
-      weights[static_cast<std::size_t>(key - begin)] =
+      const double score =
           dot(q + head * shape.head_dim, k + key * stride + offset, shape.head_dim) * shape.scale;
+      weights[static_cast<std::size_t>(key - begin)] =
+          shape.softcap > 0.0 ? softcapped(score, shape.softcap) : score;
     }
-    const double largest = *std::max_element(weights.begin(), weights.end());
+    double largest = *std::max_element(weights.begin(), weights.end());
     double sum = 0.0;
+    if (!shape.sinks.empty()) {
+      const double sink = shape.sinks[static_cast<std::size_t>(head)];
+      largest = std::max(largest, sink);
+      sum = portable::exp(sink - largest);
+    }
     for (double& weight : weights) {
       weight = portable::exp(weight - largest);
       sum += weight;
@@ -116,11 +144,48 @@ void attend(const Attention& shape, const double* q, const double* k, const doub
   }
 }
 
-void swiglu(const double* gate, const double* up, std::int64_t count, double* y) {
+namespace {
+
+// By expm1, so that small arguments keep their bits; ±1 beyond 20, where f64 cannot tell.
+double hyperbolic_tangent(double x) {
+  const double magnitude = std::abs(x);
+  if (!(magnitude < 20.0)) return std::isnan(x) ? x : std::copysign(1.0, x);
+  const double grown = portable::expm1(2.0 * magnitude);
+  return std::copysign(grown / (grown + 2.0), x);
+}
+
+}  // namespace
+
+double activated(Activation activation, double x) {
+  constexpr double kSqrtTwoOverPi = 0.7978845608028654;
+  constexpr double kSqrtHalf = 0.7071067811865476;
+  switch (activation) {
+    case Activation::silu:
+      break;
+    case Activation::gelu_tanh:
+      return 0.5 * x * (1.0 + hyperbolic_tangent(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
+    case Activation::gelu_erf:
+      return 0.5 * x * (1.0 + std::erf(x * kSqrtHalf));
+  }
+  return x / (1.0 + portable::exp(-x));
+}
+
+void gated(Activation activation, const double* gate, const double* up, std::int64_t count,
+           double* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = activated(activation, gate[i]) * up[i];
+}
+
+void clamped_swiglu(double limit, const double* gate, const double* up, std::int64_t count,
+                    double* y) {
+  constexpr double kSlope = 1.702;
   for (std::int64_t i = 0; i < count; ++i) {
-    y[i] = gate[i] / (1.0 + portable::exp(-gate[i])) * up[i];
+    const double bounded = std::min(gate[i], limit);
+    const double linear = std::clamp(up[i], -limit, limit);
+    y[i] = (linear + 1.0) * bounded * sigmoid(kSlope * bounded);
   }
 }
+
+double softcapped(double x, double cap) { return cap * hyperbolic_tangent(x / cap); }
 
 double sigmoid(double x) { return 1.0 / (1.0 + portable::exp(-x)); }
 
