@@ -5,11 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "tests/model/checkpoint_builder.h"
 
