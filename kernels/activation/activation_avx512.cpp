@@ -6,6 +6,7 @@
 namespace driftscope {
 
 void swiglu_piece_avx512(const SwigluPiece& piece) { simd::swiglu_piece(piece); }
+void soft_cap_piece_avx512(const SoftCapArguments& piece) { simd::soft_cap_piece(piece); }
 
 }  // namespace driftscope
 

@@ -44,6 +44,9 @@ struct AttentionArguments {
   std::int64_t head_dim = 0;
   float scale = 1.0F;       // multiplies the dot product
   std::int64_t window = 0;  // sliding window: a query sees itself and window-1 before; 0 = all
+  float softcap = 0.0F;     // scores become cap · tanh(score / cap); 0: they stay
+  // [heads]: a score per query head that takes weight and adds nothing; null: none.
+  const float* sinks = nullptr;
   KvDtype kv_dtype = KvDtype::f32;  // widened exactly, but for int8
   AttentionKind kind = AttentionKind::flash;
   std::int64_t tile = 64;  // flash: keys per tile; split_kv_size: keys per split
@@ -64,9 +67,13 @@ struct AttentionArguments {
 // skipped, exactly: nothing is added, scaled or merged for it.
 //
 // Score of a key: s = reduce_dot(score_plan, q, k) * scale, both in f32 (eager: the dot product
-// and the scaled score are each rounded to score_dtype).
+// and the scaled score are each rounded to score_dtype). Under a cap, s becomes
+// soft_capped(s, softcap) (soft_cap.h), every step of it rounded likewise.
 //
-// eager: softmax_row (softmax.h) over the visible keys under sum_plan, computed in softmax_dtype,
+// eager: with a sink, its score, rounded to score_dtype, stands behind the visible keys' and is
+//   dropped again after the softmax; where score_dtype has 16 bits, the greatest of them all is
+//   taken off first and the differences are rounded to it (as transformers' gpt-oss does).
+//   softmax_row (softmax.h) over the visible keys under sum_plan, computed in softmax_dtype,
 //   each probability rounded to probability_dtype; then each output element starts at +0 and adds
 //   its keys in rising order, fma(probability, v, sum).
 //
@@ -87,6 +94,7 @@ struct AttentionArguments {
 //   [i·tile, (i+1)·tile) and S = p / tile + 1, both functions of the query alone.
 //   split_kv_count: S = splits and split i is the keys [i·c, (i+1)·c), c = ceil(n / S) with
 //   n = first_position + rows of the call.
+// A sink (all but eager) merges last, as a split with m = sink, l = 1, a = +0.
 // All but eager end with y = a / l. Every y is rounded to output_dtype. NaN in a visible key, value
 // or query gives NaN; the payload of a NaN is not specified.
 

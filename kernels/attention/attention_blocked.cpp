@@ -36,7 +36,9 @@ BlockedTask::BlockedTask(const AttentionArguments& arguments, const AttentionTas
   if (splits) m_state_count = merges_at_once() ? 2 : m_cut.count;
   m_padded_dim = round_up(arguments.head_dim, std::min(arguments.score_plan.lanes, 64));
   m_columns = round_up(arguments.head_dim, vector.width) + vector.width;
-  m_score_stride = round_up(std::min(m_cut.size, m_keys.end - m_keys.begin), kKeyChunk);
+  const bool sink_place = arguments.kind == AttentionKind::eager && arguments.sinks != nullptr;
+  m_score_stride =
+      round_up(std::min(m_cut.size, m_keys.end - m_keys.begin) + (sink_place ? 1 : 0), kKeyChunk);
 
   prepare_workspace();
   copy_queries();
@@ -53,8 +55,9 @@ void BlockedTask::prepare_workspace() {
     m_work.page_scales.resize(to_size(kKeyChunk));
   }
   (void)m_work.scores.resize(to_size(m_queries * m_score_stride));
-  (void)m_work.sums.resize(to_size(m_state_count * m_queries * m_columns));
-  const std::size_t states = to_size(m_state_count * m_queries);
+  const std::int64_t sink_states = m_arguments.sinks == nullptr ? 0 : 1;
+  const std::size_t states = to_size(m_state_count * m_queries + sink_states);
+  (void)m_work.sums.resize(states * to_size(m_columns));
   m_work.max.resize(std::max(m_work.max.size(), states));
   m_work.denominator.resize(std::max(m_work.denominator.size(), states));
   m_work.filled.assign(states, 0);
@@ -147,7 +150,6 @@ void BlockedTask::run_segment(std::int64_t index, KeyRange segment) {
 }
 
 void BlockedTask::compute_scores(KeyRange segment) {
-  const bool eager = m_arguments.kind == AttentionKind::eager;
   const Accumulator accumulator = m_arguments.score_plan.accumulator;
   const bool fallback = accumulator == Accumulator::f64 || accumulator == Accumulator::kahan;
   for (std::int64_t key = segment.begin; key < segment.end; key += kKeyChunk) {
@@ -159,6 +161,7 @@ void BlockedTask::compute_scores(KeyRange segment) {
     if (first == last) continue;
     if (fallback) {
       fallback_scores(chunk, segment, first, last);
+      cap_scores(chunk, segment, first, last);
       continue;
     }
     m_vector.transpose_keys(cache_block(keys_of(*m_task.sequence), chunk), m_work.keys.data());
@@ -172,15 +175,24 @@ void BlockedTask::compute_scores(KeyRange segment) {
                     .plan = &m_arguments.score_plan,
                     .order = m_work.plan_order.data(),
                     .scale = m_arguments.scale,
-                    .dtype = eager ? m_arguments.score_dtype : Dtype::f32});
+                    .dtype = score_rounding(m_arguments)});
+    cap_scores(chunk, segment, first, last);
+  }
+}
+
+void BlockedTask::cap_scores(KeyRange chunk, KeyRange segment, std::int64_t first,
+                             std::int64_t last) {
+  if (!(m_arguments.softcap > 0.0F)) return;
+  for (std::int64_t query = first; query < last; ++query) {
+    m_vector.cap_row(scores(query, chunk.begin, segment), kKeyChunk, m_arguments.softcap,
+                     score_rounding(m_arguments));
   }
 }
 
 // Accumulators that have no vector form: the definition, key by key.
 void BlockedTask::fallback_scores(KeyRange chunk, KeyRange segment, std::int64_t first,
                                   std::int64_t last) {
-  const bool eager = m_arguments.kind == AttentionKind::eager;
-  const Dtype dtype = eager ? m_arguments.score_dtype : Dtype::f32;
+  const Dtype dtype = score_rounding(m_arguments);
   for (std::int64_t key = chunk.begin; key < chunk.end; ++key) {
     float* k = m_work.keys.data();
     const CacheHead head = cache_head(m_arguments, keys_of(*m_task.sequence), key, m_task.kv_head);

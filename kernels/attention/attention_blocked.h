@@ -28,6 +28,9 @@ class BlockedTask {
     double* denominator;
     char* filled;
   };
+  [[nodiscard]] std::int64_t head(std::int64_t query) const {
+    return m_task.head_begin + query % m_heads;
+  }
   [[nodiscard]] State state(std::int64_t index, std::int64_t query) const;
   [[nodiscard]] std::int64_t position(std::int64_t query) const {
     return m_task.sequence->first_position + m_task.row_begin + query / m_heads;
@@ -48,6 +51,7 @@ class BlockedTask {
   void copy_queries();
   void run_segment(std::int64_t index, KeyRange segment);
   void compute_scores(KeyRange segment);
+  void cap_scores(KeyRange chunk, KeyRange segment, std::int64_t first, std::int64_t last);
   void fallback_scores(KeyRange chunk, KeyRange segment, std::int64_t first, std::int64_t last);
   void soften(std::int64_t query, KeyRange segment, const State& state);
   void soften_f64(float* row, std::int64_t count, float max, double factor, const State& state);
@@ -58,6 +62,7 @@ class BlockedTask {
                 KeyRange chunk, KeyRange segment);
   void merge(const State& into, const State& from);
   void merge_splits(std::int64_t query);
+  void merge_sink(std::int64_t query);
   void finish(std::int64_t query);
 
   const AttentionArguments& m_arguments;

@@ -23,7 +23,10 @@ void BlockedTask::soften(std::int64_t query, KeyRange segment, const State& stat
   float* row = scores(query, keys.begin, segment);
   const Dtype dtype = m_arguments.softmax_dtype;
   if (m_arguments.kind == AttentionKind::eager) {
-    softmax_row(row, row, count, m_arguments.sum_plan, dtype, m_arguments.probability_dtype, m_isa);
+    const bool sink = m_arguments.sinks != nullptr;
+    if (sink) append_sink(m_arguments, head(query), row, count);
+    softmax_row(row, row, count + (sink ? 1 : 0), m_arguments.sum_plan, dtype,
+                m_arguments.probability_dtype, m_isa);
     std::fill(state.sum, state.sum + m_columns, 0.0F);
     *state.filled = 1;
     return;
@@ -112,12 +115,23 @@ void BlockedTask::merge_splits(std::int64_t query) {
   }
 }
 
+// As a split whose values are zeros; its denominator, 1, stands in the last columns.
+void BlockedTask::merge_sink(std::int64_t query) {
+  const State sink = state(0, m_state_count * m_queries);
+  std::fill(sink.sum, sink.sum + m_columns - m_vector.width, 0.0F);
+  std::fill(sink.sum + m_columns - m_vector.width, sink.sum + m_columns, 1.0F);
+  *sink.max = m_arguments.sinks[head(query)];
+  *sink.denominator = 1.0;
+  *sink.filled = 1;
+  merge(state(0, query), sink);
+}
+
 void BlockedTask::finish(std::int64_t query) {
   const State result = state(0, query);
+  if (m_arguments.sinks != nullptr && m_arguments.kind != AttentionKind::eager) merge_sink(query);
   assert(*result.filled != 0);  // a query sees itself at least
   const std::int64_t row = m_task.row_begin + query / m_heads;
-  const std::int64_t head = m_task.head_begin + query % m_heads;
-  float* y = m_task.sequence->y + (row * m_arguments.heads + head) * m_arguments.head_dim;
+  float* y = m_task.sequence->y + (row * m_arguments.heads + head(query)) * m_arguments.head_dim;
   const Dtype dtype = m_arguments.output_dtype;
   if (m_arguments.kind != AttentionKind::eager && m_arguments.softmax_dtype == Dtype::f64) {
     for (std::int64_t i = 0; i < m_arguments.head_dim; ++i) {

@@ -25,6 +25,10 @@ std::vector<float> widen_cache(const AttentionArguments& arguments, const CacheS
   return values;
 }
 
+double capped(double score, double cap) {
+  return cap > 0.0 ? cap * portable::tanh(score / cap) : score;
+}
+
 void softmax_f64(std::vector<double>& row) {
   const double max = *std::ranges::max_element(row);
   double sum = 0.0;
@@ -32,9 +36,10 @@ void softmax_f64(std::vector<double>& row) {
   for (double& value : row) value /= sum;
 }
 
-// q, y: [head_dim]; k, v: the first key of the head, `stride` elements from key to key.
+// q, y: [head_dim]; k, v: the first key of the head, `stride` elements from key to key; sink: null
+// or one score.
 void query_reference(const AttentionArguments& arguments, KeyRange keys, const float* q,
-                     const float* k, const float* v, double* y) {
+                     const float* k, const float* v, const float* sink, double* y) {
   const std::int64_t stride = arguments.kv_heads * arguments.head_dim;
   std::vector<double> row;
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
@@ -42,8 +47,9 @@ void query_reference(const AttentionArguments& arguments, KeyRange keys, const f
     for (std::int64_t i = 0; i < arguments.head_dim; ++i) {
       dot += double{q[i]} * double{k[key * stride + i]};
     }
-    row.push_back(dot * double{arguments.scale});
+    row.push_back(capped(dot * double{arguments.scale}, double{arguments.softcap}));
   }
+  if (sink != nullptr) row.push_back(double{*sink});
   softmax_f64(row);
   for (std::int64_t i = 0; i < arguments.head_dim; ++i) {
     double sum = 0.0;
@@ -68,7 +74,8 @@ void attention_reference(const AttentionArguments& arguments, double* y) {
             head / (arguments.heads / arguments.kv_heads) * arguments.head_dim;
         query_reference(arguments, keys,
                         sequence.q + row * sequence.q_stride + head * arguments.head_dim,
-                        k.data() + offset, v.data() + offset, y);
+                        k.data() + offset, v.data() + offset,
+                        arguments.sinks == nullptr ? nullptr : arguments.sinks + head, y);
         y += arguments.head_dim;
       }
     }

@@ -8,6 +8,7 @@
 
 #include "kernels/attention/attention_task.h"
 #include "kernels/plan/portable_math.h"
+#include "kernels/plan/soft_cap.h"
 #include "kernels/quant/kv_codec.h"
 #include "kernels/softmax/softmax.h"
 
@@ -23,6 +24,7 @@ struct Query {
   const float* q;         // [head_dim]
   std::int64_t position;  // in the sequence
   float* y;               // [head_dim]
+  std::int64_t head;      // of the queries
 };
 
 std::vector<float> read_head(const Query& query, const CacheSide& side, std::int64_t key) {
@@ -35,12 +37,14 @@ std::vector<float> read_head(const Query& query, const CacheSide& side, std::int
 
 std::vector<float> scores(const Query& query, KeyRange keys) {
   const AttentionArguments& arguments = query.arguments;
-  const Dtype dtype = arguments.kind == AttentionKind::eager ? arguments.score_dtype : Dtype::f32;
+  const Dtype dtype = score_rounding(arguments);
   std::vector<float> result;
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
     const std::vector<float> k = read_head(query, keys_of(*query.task.sequence), key);
     const float dot = reduce_dot(arguments.score_plan, query.q, k.data(), arguments.head_dim);
-    result.push_back(round_to(dtype, round_to(dtype, dot) * arguments.scale));
+    const float score = round_to(dtype, round_to(dtype, dot) * arguments.scale);
+    const float cap = arguments.softcap;
+    result.push_back(cap > 0.0F ? soft_capped(score, cap, dtype, dtype) : score);
   }
   return result;
 }
@@ -55,7 +59,11 @@ void eager(const Query& query) {
   const AttentionArguments& arguments = query.arguments;
   const KeyRange keys = visible_keys(arguments, query.position);
   std::vector<float> row = scores(query, keys);
-  softmax_row(row.data(), row.data(), keys.end - keys.begin, arguments.sum_plan,
+  if (arguments.sinks != nullptr) {
+    row.push_back(0.0F);
+    append_sink(arguments, query.head, row.data(), keys.end - keys.begin);
+  }
+  softmax_row(row.data(), row.data(), static_cast<std::int64_t>(row.size()), arguments.sum_plan,
               arguments.softmax_dtype, arguments.probability_dtype, Isa::scalar);
   std::vector<float> sum(to_size(arguments.head_dim), 0.0F);
   for (std::int64_t key = keys.begin; key < keys.end; ++key) {
@@ -152,7 +160,14 @@ void online(const Query& query) {
   for (std::int64_t i = 0; i < cut.count; ++i) {
     add_tile(query, {i * cut.size, (i + 1) * cut.size}, states[flash ? 0 : to_size(i)]);
   }
-  const State<Real> total = merge_splits(query, states);
+  State<Real> total = merge_splits(query, states);
+  if (arguments.sinks != nullptr) {
+    merge(query, total,
+          State<Real>{.empty = false,
+                      .max = arguments.sinks[query.head],
+                      .denominator = 1,
+                      .sum = std::vector<float>(to_size(arguments.head_dim), 0.0F)});
+  }
   for (std::size_t i = 0; i < total.sum.size(); ++i) {
     const auto quotient = static_cast<float>(Real{total.sum[i]} / total.denominator);
     query.y[i] = canonical_nan(round_to(arguments.output_dtype, quotient));
@@ -169,7 +184,8 @@ void attention_task_scalar(const AttentionArguments& arguments, const AttentionT
                         .task = task,
                         .q = sequence.q + row * sequence.q_stride + head * arguments.head_dim,
                         .position = sequence.first_position + row,
-                        .y = sequence.y + (row * arguments.heads + head) * arguments.head_dim};
+                        .y = sequence.y + (row * arguments.heads + head) * arguments.head_dim,
+                        .head = head};
       if (arguments.kind == AttentionKind::eager) {
         eager(query);
       } else if (arguments.softmax_dtype == Dtype::f64) {

@@ -44,6 +44,16 @@ CacheHead cache_head(const AttentionArguments& arguments, const CacheSide& side,
           .scale = arguments.kv_dtype == KvDtype::int8 ? scales + head : nullptr};
 }
 
+void append_sink(const AttentionArguments& arguments, std::int64_t head, float* row,
+                 std::int64_t count) {
+  const Dtype dtype = arguments.score_dtype;
+  row[count] = round_to(dtype, arguments.sinks[head]);
+  if (dtype == Dtype::f32) return;  // the softmax takes the same differences
+  float greatest = row[0];
+  for (std::int64_t i = 1; i <= count; ++i) greatest = greatest < row[i] ? row[i] : greatest;
+  for (std::int64_t i = 0; i <= count; ++i) row[i] = round_to(dtype, row[i] - greatest);
+}
+
 void merge_order(const AttentionArguments& arguments, std::int64_t count, int* order) {
   if (arguments.split_combine == SplitCombine::arrival) {
     std::ranges::copy(arrival_order(arguments.sum_plan.arrival_seed, static_cast<int>(count)),

@@ -5,6 +5,7 @@
 #include "kernels/attention/attention_vector.h"
 #include "kernels/attention/score_simd.h"
 #include "kernels/attention/transpose_simd.h"
+#include "kernels/plan/portable_curve_simd.h"
 #include "kernels/softmax/row_simd.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
@@ -73,6 +74,12 @@ void add_values(const ValueBlock& block) {
   }
 }
 
+void cap_row(float* row, std::int64_t count, float cap, Dtype dtype) {
+  for (std::int64_t i = 0; i < count; i += kWidth) {
+    store(row + i, soft_capped(load(row + i), cap, dtype, dtype));
+  }
+}
+
 float row_max_of(const float* row, std::int64_t count) { return row_max(row, count); }
 
 void row_exp_in_place(float* row, std::int64_t count, float max_value, Dtype dtype) {
@@ -102,6 +109,7 @@ constexpr AttentionVector kAttentionVector = {.width = kWidth,
                                               .transpose_keys = transpose_keys,
                                               .widen_values = widen_values,
                                               .score = score,
+                                              .cap_row = cap_row,
                                               .row_max = row_max_of,
                                               .row_exp = row_exp_in_place,
                                               .add_values = add_values,

@@ -43,6 +43,15 @@ struct Segmentation {
 // order[i]: the i-th of `count` splits to be merged, for `sequential` and `arrival`.
 void merge_order(const AttentionArguments& arguments, std::int64_t count, int* order);
 
+// The type that scores are rounded to.
+[[nodiscard]] constexpr Dtype score_rounding(const AttentionArguments& arguments) {
+  return arguments.kind == AttentionKind::eager ? arguments.score_dtype : Dtype::f32;
+}
+// Eager with a sink: row [count + 1] has its last place filled and is brought to where softmax_row
+// takes over (attention.h).
+void append_sink(const AttentionArguments& arguments, std::int64_t head, float* row,
+                 std::int64_t count);
+
 // The keys or the values of a sequence.
 struct CacheSide {
   const void* data;

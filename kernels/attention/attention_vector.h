@@ -64,6 +64,8 @@ struct AttentionVector {
   // head_dim + width.
   void (*widen_values)(const CacheBlock& values, std::int64_t columns, float* target);
   void (*score)(const ScoreBlock& block);
+  // row = soft_capped(row, cap, dtype, dtype); count a multiple of the width
+  void (*cap_row)(float* row, std::int64_t count, float cap, Dtype dtype);
   float (*row_max)(const float* row, std::int64_t count);
   // row = exp(row - max) rounded to dtype
   void (*row_exp)(float* row, std::int64_t count, float max, Dtype dtype);

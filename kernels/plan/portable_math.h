@@ -12,11 +12,19 @@ namespace driftscope::portable {
 // f32, used inside kernels (softmax, SiLU). At most 1 ulp from the exact value; exp(-inf) = 0,
 // exp(+inf) = inf, NaN stays NaN; gradual underflow. Vector forms: portable_exp_simd.h.
 [[nodiscard]] float exp(float x);
+// At most 2 ulp from the exact value (a test walks through f32 to hold them to it); odd, so -0 and
+// NaN stay. Vector forms: portable_curve_simd.h.
+[[nodiscard]] float tanh(float x);
+[[nodiscard]] float erf(float x);
 
 // f64, used for tables and metrics. At most 1 ulp from the exact value in the normal range.
 [[nodiscard]] double exp(double x);
 [[nodiscard]] double log(double x);  // log(0) = -inf, log(negative) = NaN
 [[nodiscard]] double expm1(double x);
+[[nodiscard]] double tanh(double x);  // at most 4 ulp: two roundings after expm1's
+// For references: the series of positive terms 2x/sqrt(pi) · exp(-x²) · sum (2x²)^n / (1·3·5 …
+// (2n + 1)), relative error below 2^-47; slow.
+[[nodiscard]] double erf(double x);
 [[nodiscard]] double log1p(double x);
 struct SinCos {
   double sin;

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/plan/portable_curve_functions.h"
 #include "kernels/plan/portable_exp_functions.h"
 #include "kernels/plan/portable_math.h"
 
@@ -17,6 +18,8 @@ namespace driftscope::portable {
 // One compiled copy of every function.
 struct MathTable {
   float (*exp_f32)(float);
+  float (*tanh_f32)(float);
+  float (*erf_f32)(float);
   double (*exp_f64)(double);
   double (*log)(double);
   double (*expm1)(double);
@@ -228,6 +231,8 @@ SinCos sincos_f64(double x) {
 }
 
 float exp_f32_call(float x) { return exp_f32(x); }
+float tanh_f32_call(float x) { return tanh_f32(x); }
+float erf_f32_call(float x) { return erf_f32(x); }
 double exp_f64_call(double x) { return exp_f64(x); }
 double log_f64_call(double x) { return log_f64(x); }
 
@@ -246,6 +251,8 @@ void log_span_f64(const double* source, double* target, std::size_t count) {
 
 constexpr MathTable kMathTable = {
     .exp_f32 = exp_f32_call,
+    .tanh_f32 = tanh_f32_call,
+    .erf_f32 = erf_f32_call,
     .exp_f64 = exp_f64_call,
     .log = log_f64_call,
     .expm1 = expm1_f64,

@@ -19,7 +19,7 @@ constexpr std::int64_t kElementsPerTask = 16384;
 
 template <RowsFunction rows_function>
 void run(const RopeArguments& arguments, Parallel& parallel) {
-  assert(arguments.table != nullptr && arguments.head_dim == 2 * arguments.table->half);
+  assert(arguments.table != nullptr && arguments.head_dim >= 2 * arguments.table->half);
   for (std::int64_t row = 0; row < arguments.rows; ++row) {
     assert(arguments.positions[row] >= 0 && arguments.positions[row] < arguments.table->positions);
   }
@@ -94,6 +94,9 @@ void rope_reference(const RopeArguments& arguments, double* y) {
   for (std::int64_t row = 0; row < arguments.rows; ++row) {
     for (std::int64_t head = 0; head < arguments.heads; ++head) {
       const std::int64_t start = (row * arguments.heads + head) * arguments.head_dim;
+      for (std::int64_t i = 2 * table.half; i < arguments.head_dim; ++i) {
+        y[start + i] = arguments.x[start + i];
+      }
       for (std::int64_t i = 0; i < table.half; ++i) {
         const std::int64_t entry = arguments.positions[row] * table.half + i;
         const double cosine = table.cosine[static_cast<std::size_t>(entry)];

@@ -14,7 +14,7 @@
 
 namespace driftscope {
 
-// cos and sin of position * frequency, [positions, head_dim / 2] each.
+// cos and sin of position * frequency, [positions, half] each.
 // table_dtype f64: angle and functions in f64, rounded once to f32. f32: the inverse frequency
 // and the angle are rounded to f32, then the functions taken of that angle and rounded to f32.
 // bf16, f16: as f32, and the results rounded to that type.
@@ -32,7 +32,7 @@ struct RopeTable {
                                         double attention_factor);
 
 enum class RopeLayout : std::uint8_t {
-  rotate_half,  // pairs (i, i + d/2): Hugging Face checkpoints
+  rotate_half,  // pairs (i, i + half): Hugging Face checkpoints
   interleaved,  // pairs (2i, 2i + 1)
 };
 struct RopeArguments {
@@ -60,7 +60,9 @@ struct RopeVariant {
 };
 [[nodiscard]] std::span<const RopeVariant> rope_variants();
 
-// Every position must be in [0, table->positions); head_dim must be 2 * table->half.
+// Every position must be in [0, table->positions); head_dim must be at least 2 * table->half. The
+// first 2 * half dimensions of a head are rotated, pairs (i, i + half) in rotate_half; the rest
+// stay (partial rotary embedding: Phi-3, GPT-NeoX).
 void apply_rope(const RopeArguments& arguments, Isa isa, Parallel& parallel);
 // The rotation in f64 throughout by the table's values: y [rows, heads, head_dim].
 void rope_reference(const RopeArguments& arguments, double* y);

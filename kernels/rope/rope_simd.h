@@ -28,10 +28,10 @@ DRIFTSCOPE_INLINE FloatsPair rotate(const RopeArguments& arguments, FloatsPair x
           round_result(dtype, fma(x.second, cosine, mul(x.first, sine)))};
 }
 
-// x: [head_dim] of one head; cosine, sine: [half] of its position.
+// x: [2 * half] of one head; cosine, sine: [half] of its position.
 DRIFTSCOPE_INLINE void rotate_head(const RopeArguments& arguments, const float* cosine,
                                    const float* sine, float* x) {
-  const std::int64_t half = arguments.head_dim / 2;
+  const std::int64_t half = arguments.table->half;
   std::int64_t i = 0;
   for (; i + kWidth <= half; i += kWidth) {
     const FloatsPair rotated =

@@ -69,6 +69,14 @@ void weigh(const RoutingArguments& arguments, const float* probabilities, const 
   }
 }
 
+// Weights of the chosen logits, in their order.
+void weigh_chosen(const RoutingArguments& arguments, const float* logits, const std::int32_t* ids,
+                  float* weights, Isa isa) {
+  for (std::int64_t i = 0; i < arguments.chosen; ++i) weights[i] = logits[ids[i]];
+  softmax_row(weights, weights, arguments.chosen, arguments.plan, arguments.compute_dtype,
+              arguments.weight_dtype, isa);
+}
+
 template <Isa isa>
 void run(const RoutingArguments& arguments) {
   assert(arguments.chosen >= 1 && arguments.chosen <= arguments.experts);
@@ -78,10 +86,16 @@ void run(const RoutingArguments& arguments) {
   for (std::int64_t row = 0; row < arguments.rows; ++row) {
     const float* logits = arguments.logits + row * arguments.experts;
     std::int32_t* ids = arguments.ids + row * arguments.chosen;
-    softmax_row(logits, probabilities.data(), arguments.experts, arguments.plan,
-                arguments.compute_dtype, arguments.compute_dtype, isa);
-    choose(probabilities.data(), order, arguments.chosen, ids);
-    weigh(arguments, probabilities.data(), ids, arguments.weights + row * arguments.chosen);
+    float* weights = arguments.weights + row * arguments.chosen;
+    if (arguments.softmax_of_chosen) {
+      choose(logits, order, arguments.chosen, ids);
+      weigh_chosen(arguments, logits, ids, weights, isa);
+    } else {
+      softmax_row(logits, probabilities.data(), arguments.experts, arguments.plan,
+                  arguments.compute_dtype, arguments.compute_dtype, isa);
+      choose(probabilities.data(), order, arguments.chosen, ids);
+      weigh(arguments, probabilities.data(), ids, weights);
+    }
     arguments.margins[row] = margin_of(logits, order, arguments.chosen);
   }
 }
@@ -132,7 +146,9 @@ void route_reference(const RoutingArguments& arguments, std::int32_t* ids, doubl
     for (std::int64_t i = 0; i < arguments.chosen; ++i) {
       sum += weights[i] = probabilities[static_cast<std::size_t>(ids[i])];
     }
-    for (std::int64_t i = 0; arguments.renormalise && i < arguments.chosen; ++i) weights[i] /= sum;
+    // A softmax over the chosen is their share of the softmax over all.
+    const bool divide = arguments.renormalise || arguments.softmax_of_chosen;
+    for (std::int64_t i = 0; divide && i < arguments.chosen; ++i) weights[i] /= sum;
     ids += arguments.chosen;
     weights += arguments.chosen;
   }

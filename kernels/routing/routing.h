@@ -8,6 +8,8 @@
 //     divided by it;
 //  4. each expert runs on the rows that chose it, and its output, times the weight, is added to the
 //     row's total, experts in rising id, beginning at +0.
+// softmax_of_chosen (transformers: gpt-oss) puts the choice first: the `chosen` largest logits,
+// ties as above; their softmax, in falling order, is the weights.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +29,7 @@ struct RoutingArguments {
   std::int64_t experts = 0;
   std::int64_t chosen = 0;  // 1 … experts
   bool renormalise = false;
+  bool softmax_of_chosen = false;
   ReductionPlan plan = {};  // of the softmax's sum
   // f32, f16, bf16: see softmax_row(); the sum and the quotients of step 3 are rounded to it too.
   Dtype compute_dtype = Dtype::f32;

@@ -213,5 +213,49 @@ TEST(Rope, StaysWithinItsBound) {
   }
 }
 
+// Partial rotation: a head of 20 of which 12 are rotated is a head of 12 rotated whole, and 8 that
+// stay.
+TEST(Rope, RotatesTheLeadingDimensionsOnly) {
+  const RopeTable table = make_rope_table(plain_frequencies(6), 40, Dtype::f32, 1.25);
+  const std::vector<std::int32_t> positions = {3, 39, 0};
+  const std::vector<float> x = Values(7).uniform(3 * 2 * 20, 2.0F);
+  std::vector<float> narrow;
+  for (std::size_t head = 0; head < 6; ++head) {
+    for (std::size_t i = 0; i < 12; ++i) narrow.push_back(x[head * 20 + i]);
+  }
+  SerialParallel serial;
+  const auto rotate = [&](std::vector<float>& values, std::int64_t head_dim, Isa isa) {
+    apply_rope({.x = values.data(),
+                .positions = positions.data(),
+                .rows = 3,
+                .heads = 2,
+                .head_dim = head_dim,
+                .table = &table},
+               isa, serial);
+  };
+  rotate(narrow, 12, Isa::scalar);
+  std::vector<double> reference(x.size());
+  std::vector<float> copy = x;
+  rope_reference({.x = copy.data(),
+                  .positions = positions.data(),
+                  .rows = 3,
+                  .heads = 2,
+                  .head_dim = 20,
+                  .table = &table},
+                 reference.data());
+  for (const RopeVariant& variant : rope_variants()) {
+    if (!isa_supported(variant.isa)) continue;
+    std::vector<float> y = x;
+    rotate(y, 20, variant.isa);
+    for (std::size_t head = 0; head < 6; ++head) {
+      for (std::size_t i = 0; i < 20; ++i) {
+        const float wanted = i < 12 ? narrow[head * 12 + i] : x[head * 20 + i];
+        EXPECT_EQ(y[head * 20 + i], wanted) << variant.name << " " << i;
+        EXPECT_NEAR(y[head * 20 + i], reference[head * 20 + i], 1e-6);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace driftscope::testing

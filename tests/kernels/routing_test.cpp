@@ -26,6 +26,7 @@ struct Rules {
   bool renormalise = false;
   Dtype compute = Dtype::f32;
   Dtype weight = Dtype::f32;
+  bool softmax_of_chosen = false;
 };
 
 Routes run(const std::vector<float>& logits, std::int64_t experts, const Rules& rules,
@@ -39,6 +40,7 @@ Routes run(const std::vector<float>& logits, std::int64_t experts, const Rules& 
          .experts = experts,
          .chosen = rules.chosen,
          .renormalise = rules.renormalise,
+         .softmax_of_chosen = rules.softmax_of_chosen,
          .compute_dtype = rules.compute,
          .weight_dtype = rules.weight,
          .ids = routes.ids.data(),
@@ -252,6 +254,46 @@ TEST(SigmoidGates, KnownValues) {
   Floats rounded{1.0F};
   sigmoid_gates(rounded.data(), 1, Dtype::bf16);
   EXPECT_EQ(rounded[0], 0.73046875F);  // the bf16 nearest to it: steps of 2^-8
+}
+
+TEST(Routing, SoftmaxOfTheChosenIgnoresTheOthers) {
+  // 0 and log 3: 1/4 and 3/4, whatever the third is, as long as it is not chosen.
+  const auto third = static_cast<float>(std::log(3.0));
+  for (const float other : {-100.0F, -0.5F}) {
+    const Routes routes = run({other, 0.0F, third}, 3, {.chosen = 2, .softmax_of_chosen = true});
+    EXPECT_EQ(routes.ids, (Ids{2, 1}));
+    EXPECT_NEAR(routes.weights[0], 0.75, 3e-7);
+    EXPECT_NEAR(routes.weights[1], 0.25, 3e-7);
+    EXPECT_EQ(routes.margins, (Floats{0.0F - other}));
+  }
+  // Ties by the logits, lower id first. bf16 makes no ties of its own: the choice comes first.
+  EXPECT_EQ(run({1.0F, 1.0F + 0x1p-10F, -20.0F}, 3,
+                {.chosen = 1, .compute = Dtype::bf16, .softmax_of_chosen = true})
+                .ids,
+            (Ids{1}));
+  EXPECT_EQ(run(Floats(5, 7.0F), 5, {.chosen = 3, .softmax_of_chosen = true}).ids, (Ids{0, 1, 2}));
+}
+
+TEST(Routing, SoftmaxOfTheChosenIsTheRenormalisedSoftmax) {
+  const Floats logits = Values(5).uniform(40 * 8, 4.0F);
+  Ids ids(40 * 3);
+  std::vector<double> weights(40 * 3);
+  route_reference(
+      {.logits = logits.data(), .rows = 40, .experts = 8, .chosen = 3, .renormalise = true},
+      ids.data(), weights.data());
+  const Rules rules{.chosen = 3, .softmax_of_chosen = true};
+  const Routes scalar = run(logits, 8, rules);
+  EXPECT_EQ(scalar.ids, ids);
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    // exp within 2 u of terms below 1, two additions and a division: 8 u.
+    EXPECT_NEAR(scalar.weights[i], weights[i], 8 * 0x1p-24);
+  }
+  for (const Isa isa : {Isa::avx2, Isa::avx512}) {
+    if (!isa_supported(isa)) continue;
+    const Routes vector = run(logits, 8, rules, isa);
+    EXPECT_EQ(bit_difference(vector.weights, scalar.weights), "");
+    EXPECT_EQ(vector.ids, scalar.ids);
+  }
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 
 namespace driftscope {
 namespace {
@@ -49,9 +49,21 @@ std::string attention_note(const RunConfig& config) {
   return note;
 }
 
+std::string attention_note(const RunConfig& config, const ModelDescription& model) {
+  std::string note = attention_note(config);
+  if (model.attention_softcap > 0.0) note += fmt::format(" softcap={}", model.attention_softcap);
+  if (model.attention_sinks) note += " sinks";
+  if (model.sliding_layers.empty()) return note;
+  const auto sliding = std::count_if(model.sliding_layers.begin(), model.sliding_layers.end(),
+                                     [](std::uint8_t slides) { return slides != 0; });
+  return note +
+         fmt::format(" window={} in {} of {} layers", model.sliding_window, sliding, model.layers);
+}
+
 AttentionArguments attention_arguments(const RunConfig& config, const ModelDescription& model,
                                        const RoundingScheme& rounding,
-                                       std::span<const AttentionSequence> sequences) {
+                                       std::span<const AttentionSequence> sequences,
+                                       std::int64_t layer, const float* sinks) {
   const bool split_by_size = config.attention == AttentionMode::split_kv_size;
   ReductionPlan plan;
   plan.lanes = config.attention_lanes;
@@ -59,8 +71,10 @@ AttentionArguments attention_arguments(const RunConfig& config, const ModelDescr
           .heads = model.heads,
           .kv_heads = model.kv_heads,
           .head_dim = model.head_dim,
-          .scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(model.head_dim))),
-          .window = model.sliding_window,
+          .scale = static_cast<float>(model.query_scale()),
+          .window = model.window(layer),
+          .softcap = static_cast<float>(model.attention_softcap),
+          .sinks = sinks,
           .kv_dtype = config.kv_dtype,
           .kind = attention_kind(config.attention),
           .tile = split_by_size ? config.attention_split_size : config.attention_tile,

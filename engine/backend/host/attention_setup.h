@@ -2,6 +2,7 @@
 // From the knobs of attention to the kernel's arguments.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -12,12 +13,16 @@
 
 namespace driftscope {
 
-// `sequences` must outlive the result.
+// Of one layer. `sequences` and `sinks` (one for each head, or null) must outlive the result.
 [[nodiscard]] AttentionArguments attention_arguments(const RunConfig& config,
                                                      const ModelDescription& model,
                                                      const RoundingScheme& rounding,
-                                                     std::span<const AttentionSequence> sequences);
+                                                     std::span<const AttentionSequence> sequences,
+                                                     std::int64_t layer = 0,
+                                                     const float* sinks = nullptr);
 // "attention: flash tile=64 lanes=32"
 [[nodiscard]] std::string attention_note(const RunConfig& config);
+// With what the model asks for: "… softcap=50", "… sinks", "… window=4096 in 13 of 26 layers".
+[[nodiscard]] std::string attention_note(const RunConfig& config, const ModelDescription& model);
 
 }  // namespace driftscope

@@ -45,11 +45,15 @@ Projection projection_of(const Linear& linear, const float* x, std::int64_t rows
 }
 
 std::string describe(const ExpertDescription& moe, Dtype router_dtype) {
-  return fmt::format(
-      "router: softmax {} dtype={}, top {} of {}, ties to the lower id{}; totals in rising expert "
-      "id{}",
-      to_string(kSoftmaxPlan), dtype_name(router_dtype), moe.chosen, moe.experts,
-      moe.renormalise ? ", renormalised" : "", moe.shared_intermediate > 0 ? ", shared last" : "");
+  const std::string softmax =
+      fmt::format("softmax {} dtype={}", to_string(kSoftmaxPlan), dtype_name(router_dtype));
+  const std::string top =
+      fmt::format("top {} of {}, ties to the lower id", moe.chosen, moe.experts);
+  const std::string end = fmt::format("; totals in rising expert id{}",
+                                      moe.shared_intermediate > 0 ? ", shared last" : "");
+  if (moe.softmax_of_chosen) return fmt::format("router: {}, then {}{}", top, softmax, end);
+  return fmt::format("router: {}, {}{}{}", softmax, top, moe.renormalise ? ", renormalised" : "",
+                     end);
 }
 
 }  // namespace
@@ -111,6 +115,7 @@ void ExpertLayer::choose(const Linear& router, std::int64_t layer, const float* 
          .experts = moe.experts,
          .chosen = moe.chosen,
          .renormalise = moe.renormalise,
+         .softmax_of_chosen = moe.softmax_of_chosen,
          .plan = kSoftmaxPlan,
          .compute_dtype = m_setup.config.router_dtype,
          .weight_dtype = m_setup.rounding.expert_weight,
@@ -207,6 +212,7 @@ void ExpertLayer::feed(const HostExpert& expert, bool shared, const float* x, st
     projector.share_outputs(m_phase, names.gate, {&parts[0], 1}, m_setup.plans);
     projector.share_outputs(m_phase, names.up, {&parts[1], 1}, m_setup.plans);
   }
+  const bool clamps = m_setup.model.moe.swiglu_limit > 0.0;
   swiglu({.gate = gate,
           .up = up,
           .y = m_activated.data(),
@@ -215,7 +221,9 @@ void ExpertLayer::feed(const HostExpert& expert, bool shared, const float* x, st
           .gate_stride = stride,
           .up_stride = stride,
           .silu_dtype = rounding.silu,
-          .output_dtype = rounding.swiglu},
+          .output_dtype = rounding.swiglu,
+          .kind = clamps ? ActivationKind::clamped_silu : ActivationKind::silu,
+          .limit = static_cast<float>(m_setup.model.moe.swiglu_limit)},
          m_setup.isa, m_setup.parallel);
   Projection down = projection_of(expert.down, m_activated.data(), rows, y, width);
   down.output_dtype = output_dtype;

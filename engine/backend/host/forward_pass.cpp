@@ -4,31 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 
 #include "engine/backend/host/attention_setup.h"
-#include "engine/backend/host/host_kv_cache.h"
+#include "engine/backend/host/forward_support.h"
 #include "kernels/activation/activation.h"
+#include "kernels/layernorm/layernorm.h"
 #include "kernels/rmsnorm/rmsnorm.h"
 
 namespace driftscope {
 namespace {
-
-HostKvCache& host_cache(const BatchSequence& sequence) {
-  return static_cast<HostKvCache&>(*sequence.cache);
-}
-
-std::size_t elements(std::int64_t rows, std::int64_t width) {
-  return static_cast<std::size_t>(rows * width);
-}
-
-void grow(FloatArray& buffer, std::int64_t rows, std::int64_t width) {
-  if (buffer.size() < elements(rows, width)) buffer.resize(elements(rows, width));
-}
-
-std::int64_t query_width(const ModelDescription& model) { return model.heads * model.head_dim; }
-std::int64_t key_width(const ModelDescription& model) { return model.kv_heads * model.head_dim; }
 
 Dtype table_dtype(RopeTableDtype dtype) {
   switch (dtype) {
@@ -49,9 +34,10 @@ ForwardPass::ForwardPass(const HostWeights& weights, const RunConfig& config, Is
     : m_weights(weights),
       m_model(weights.checkpoint().description()),
       m_config(config),
-      m_rounding(rounding_scheme(config)),
+      m_rounding(rounding_scheme(config, m_model)),
       m_isa(isa),
       m_parallel(parallel),
+      m_rotary(m_model, table_dtype(config.rope_table_dtype)),
       m_projector(config, isa, parallel),
       m_plans(config.matmul_kernel == MatmulKernel::bf16_dot ? "kernel=bf16_dot" : ""),
       m_taps(m_model),
@@ -63,11 +49,14 @@ ForwardPass::ForwardPass(const HostWeights& weights, const RunConfig& config, Is
                  .projector = m_projector,
                  .plans = m_plans,
                  .taps = m_taps}),
-      m_attention_note(attention_note(config)),
-      m_norm_note(fmt::format("norm: lanes={} split={}", config.norm_lanes, config.norm_split)),
+      m_attention_note(attention_note(config, m_model)),
+      m_norm_note(fmt::format("norm:{} lanes={} split={}",
+                              m_model.norm == NormKind::layer ? " layer" : "", config.norm_lanes,
+                              config.norm_split)),
       m_ranks_note(ranks_note(config, m_model)) {}
 
 Result<void> ForwardPass::run(const Batch& batch, const std::stop_token& stop) {
+  if (auto fits = check_positions(batch); !fits) return fits;
   lay_out(batch);
   grow_buffers();
   embed(batch);
@@ -81,6 +70,11 @@ Result<void> ForwardPass::run(const Batch& batch, const std::stop_token& stop) {
   finish_rows();
   m_plans.note(m_phase, m_attention_note);
   m_plans.note(m_phase, m_norm_note);
+  for (const RotarySpan& span : m_rotary_spans) {
+    if (m_model.rope_scaling.kind != RopeScaling::Kind::longrope) break;
+    m_plans.note(m_phase,
+                 span.is_long ? "rope: longrope, long factors" : "rope: longrope, short factors");
+  }
   if (m_config.tensor_parallel > 1) m_plans.note(m_phase, m_ranks_note);
   if (m_model.moe.experts > 0) m_plans.note(m_phase, m_experts.note());
   if (!m_weights.quantisation_note().empty()) {
@@ -89,9 +83,24 @@ Result<void> ForwardPass::run(const Batch& batch, const std::stop_token& stop) {
   return {};
 }
 
+// A rotation can be made for any position; a learned row cannot.
+Result<void> ForwardPass::check_positions(const Batch& batch) const {
+  if (!m_model.learned_positions) return {};
+  for (const BatchSequence& sequence : batch.sequences) {
+    const std::int64_t length =
+        host_cache(sequence).length() + static_cast<std::int64_t>(sequence.tokens.size());
+    if (length <= m_model.max_positions) continue;
+    return fail(ErrorKind::engine,
+                fmt::format("{} tokens are more than the {} positions that this model has learned",
+                            length, m_model.max_positions));
+  }
+  return {};
+}
+
 void ForwardPass::lay_out(const Batch& batch) {
   m_phase = batch.phase;
   m_positions.clear();
+  m_rotary_spans.clear();
   m_output_rows.clear();
   m_tap_rows.clear();
   m_tapped_outputs.clear();
@@ -103,6 +112,7 @@ void ForwardPass::lay_out(const Batch& batch) {
     HostKvCache& cache = host_cache(sequence);
     cache.reserve(cache.length() + count);
     positions = std::max(positions, cache.length() + count);
+    add_rotary_span(count, m_rotary.is_long(cache.length() + count));
     for (std::int64_t i = 0; i < count; ++i) {
       const auto row = static_cast<std::int64_t>(m_positions.size());
       m_positions.push_back(static_cast<std::int32_t>(cache.length() + i));
@@ -119,7 +129,15 @@ void ForwardPass::lay_out(const Batch& batch) {
   m_rows = static_cast<std::int64_t>(m_positions.size());
   m_taps.begin(batch.taps, m_tap_rows);
   m_experts.begin(m_phase, m_output_rows);
-  grow_rope_table(positions);
+  m_rotary.grow(positions);
+}
+
+void ForwardPass::add_rotary_span(std::int64_t rows, bool is_long) {
+  const auto begin = static_cast<std::int64_t>(m_positions.size());
+  if (m_rotary_spans.empty() || m_rotary_spans.back().is_long != is_long) {
+    m_rotary_spans.push_back({.begin = begin, .end = begin, .is_long = is_long});
+  }
+  m_rotary_spans.back().end += rows;
 }
 
 void ForwardPass::grow_buffers() {
@@ -137,17 +155,7 @@ void ForwardPass::grow_buffers() {
 }
 
 void ForwardPass::expect_positions(std::int64_t positions) {
-  grow_rope_table(std::min(positions, m_model.max_positions));
-}
-
-// A row of the table depends on its position only, so growing changes no value.
-void ForwardPass::grow_rope_table(std::int64_t positions) {
-  if (positions <= m_rope.positions) return;
-  constexpr std::int64_t kLeast = 256;
-  const std::int64_t wanted =
-      std::max(positions, std::min(std::max(2 * m_rope.positions, kLeast), m_model.max_positions));
-  m_rope = make_rope_table(m_model.inverse_frequencies(), wanted,
-                           table_dtype(m_config.rope_table_dtype), 1.0);
+  m_rotary.grow(std::min(positions, m_model.max_positions));
 }
 
 void ForwardPass::embed(const Batch& batch) {
@@ -164,159 +172,42 @@ void ForwardPass::embed(const Batch& batch) {
     }
   }
   round_span(m_rounding.embedding, m_x.data(), elements(m_rows, m_model.hidden));
+  if (m_model.embedding_scale != 1.0) scale_embeddings();
+  if (m_model.learned_positions) add_positions();
   m_taps.record(Operation::embd, -1, m_x.data(), m_model.hidden);
+}
+
+void ForwardPass::scale_embeddings() {
+  const Dtype dtype = m_rounding.embedding;
+  const float scale = round_to(dtype, static_cast<float>(m_model.embedding_scale));
+  float* x = m_x.data();
+  for (std::size_t i = 0; i < elements(m_rows, m_model.hidden); ++i) x[i] *= scale;
+  round_span(dtype, x, elements(m_rows, m_model.hidden));
+}
+
+void ForwardPass::add_positions() {
+  const WeightView& table = m_weights.position_embedding();
+  const auto hidden = static_cast<std::size_t>(m_model.hidden);
+  const std::size_t row_bytes = hidden * dtype_size(table.dtype);
+  const auto* bytes = static_cast<const std::byte*>(table.data);
+  float* rows = m_delta.data();
+  for (const std::int32_t position : m_positions) {
+    widen(table.dtype, bytes + static_cast<std::size_t>(position) * row_bytes, rows, hidden);
+    round_span(m_rounding.embedding, rows, hidden);
+    rows += hidden;
+  }
+  add_residual(m_x.data(), m_delta.data(), m_rows * m_model.hidden, m_rounding.embedding, m_isa,
+               m_parallel);
 }
 
 void ForwardPass::run_layer(const Batch& batch, std::int64_t index) {
   const HostLayer& layer = m_weights.layer(index);
-  normalise(m_x.data(), layer.attention_norm, m_normed.data(), m_rows, m_model.hidden);
-  m_taps.record(Operation::attn_norm, index, m_normed.data(), m_model.hidden);
-  project_qkv(layer, index);
-  if (m_model.qk_norm) normalise_heads(layer, index);
-  rotate(index);
-  store_keys_and_values(batch, index);
-  attend(batch, index);
-  m_projector.share_terms(m_phase, "o_proj",
-                          projection(layer.o, m_attended.data(), m_delta.data(), m_model.heads),
-                          m_plans);
-  m_taps.record(Operation::attn_out, index, m_delta.data(), m_model.hidden);
+  run_attention(batch, layer, index);
   add_to_residual();
   m_taps.record(Operation::ffn_inp, index, m_x.data(), m_model.hidden);
-  feed_forward(layer, index);
+  run_feed_forward(layer, index);
   add_to_residual();
   m_taps.record(Operation::l_out, index, m_x.data(), m_model.hidden);
-}
-
-void ForwardPass::project_qkv(const HostLayer& layer, std::int64_t index) {
-  const std::int64_t queries = query_width(m_model);
-  const std::int64_t keys = key_width(m_model);
-  const float* x = m_normed.data();
-  const std::array parts{projection(layer.q, x, m_q.data(), m_model.heads),
-                         projection(layer.k, x, m_k.data(), m_model.kv_heads),
-                         projection(layer.v, x, m_v.data(), m_model.kv_heads)};
-  if (m_config.fused_qkv && m_config.tensor_parallel > 1) {
-    m_projector.share_outputs(m_phase, "qkv_proj", parts, m_plans);
-  } else if (m_config.fused_qkv) {
-    const Projection stacked = projection(layer.qkv, x, m_qkv.data(), 1);
-    m_projector.share_outputs(m_phase, "qkv_proj", {&stacked, 1}, m_plans);
-    const float* row = m_qkv.data();
-    for (std::int64_t i = 0; i < m_rows; ++i) {
-      std::copy_n(row, queries, m_q.data() + i * queries);
-      std::copy_n(row + queries, keys, m_k.data() + i * keys);
-      std::copy_n(row + queries + keys, keys, m_v.data() + i * keys);
-      row += queries + 2 * keys;
-    }
-  } else {
-    constexpr std::array kNames{"q_proj", "k_proj", "v_proj"};
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      m_projector.share_outputs(m_phase, kNames[i], {&parts[i], 1}, m_plans);
-    }
-  }
-  m_taps.record(Operation::q_cur, index, m_q.data(), queries);
-  m_taps.record(Operation::k_cur, index, m_k.data(), keys);
-  m_taps.record(Operation::v_cur, index, m_v.data(), keys);
-}
-
-void ForwardPass::normalise_heads(const HostLayer& layer, std::int64_t index) {
-  normalise(m_q.data(), layer.q_norm, m_q.data(), m_rows * m_model.heads, m_model.head_dim);
-  normalise(m_k.data(), layer.k_norm, m_k.data(), m_rows * m_model.kv_heads, m_model.head_dim);
-  m_taps.record(Operation::q_cur_normed, index, m_q.data(), query_width(m_model));
-  m_taps.record(Operation::k_cur_normed, index, m_k.data(), key_width(m_model));
-}
-
-void ForwardPass::rotate(std::int64_t index) {
-  RopeArguments arguments{.x = m_q.data(),
-                          .positions = m_positions.data(),
-                          .rows = m_rows,
-                          .heads = m_model.heads,
-                          .head_dim = m_model.head_dim,
-                          .table = &m_rope,
-                          .layout = RopeLayout::rotate_half,
-                          .round_products = m_rounding.rope_products,
-                          .output_dtype = m_rounding.rope};
-  apply_rope(arguments, m_isa, m_parallel);
-  arguments.x = m_k.data();
-  arguments.heads = m_model.kv_heads;
-  apply_rope(arguments, m_isa, m_parallel);
-  m_taps.record(Operation::q_rope, index, m_q.data(), query_width(m_model));
-  m_taps.record(Operation::k_rope, index, m_k.data(), key_width(m_model));
-}
-
-void ForwardPass::store_keys_and_values(const Batch& batch, std::int64_t index) {
-  const std::int64_t width = key_width(m_model);
-  round_span(m_rounding.stored_value, m_v.data(), elements(m_rows, width));
-  std::int64_t row = 0;
-  for (const BatchSequence& sequence : batch.sequences) {
-    const auto count = static_cast<std::int64_t>(sequence.tokens.size());
-    host_cache(sequence).store(index, m_k.data() + row * width, m_v.data() + row * width, count);
-    row += count;
-  }
-}
-
-void ForwardPass::attend(const Batch& batch, std::int64_t index) {
-  const std::int64_t width = query_width(m_model);
-  m_sequences.clear();
-  std::int64_t row = 0;
-  for (const BatchSequence& sequence : batch.sequences) {
-    const HostKvCache& cache = host_cache(sequence);
-    const auto count = static_cast<std::int64_t>(sequence.tokens.size());
-    AttentionSequence& attended =
-        m_sequences.emplace_back(AttentionSequence{.q = m_q.data() + row * width,
-                                                   .q_stride = width,
-                                                   .rows = count,
-                                                   .first_position = cache.length(),
-                                                   .y = m_attended.data() + row * width});
-    cache.point(index, attended);
-    row += count;
-  }
-  attention(attention_arguments(m_config, m_model, m_rounding, m_sequences), m_isa, m_parallel);
-  m_taps.record(Operation::kqv_out, index, m_attended.data(), width);
-}
-
-void ForwardPass::feed_forward(const HostLayer& layer, std::int64_t index) {
-  normalise(m_x.data(), layer.ffn_norm, m_normed.data(), m_rows, m_model.hidden);
-  m_taps.record(Operation::ffn_norm, index, m_normed.data(), m_model.hidden);
-  if (m_model.moe.in_layer(index)) {
-    m_experts.run(layer.moe, index, m_normed.data(), m_rows, m_delta.data());
-  } else {
-    feed_forward_dense(layer, index);
-  }
-  m_taps.record(Operation::ffn_out, index, m_delta.data(), m_model.hidden);
-}
-
-void ForwardPass::feed_forward_dense(const HostLayer& layer, std::int64_t index) {
-  const std::int64_t width = m_model.intermediate;
-  const bool stacked = m_config.fused_gate_up && m_config.tensor_parallel == 1;
-  const std::int64_t stride = stacked ? 2 * width : width;
-  float* gate = m_gate_up.data();
-  float* up = stacked ? gate + width : gate + m_rows * width;
-  const std::array parts{projection(layer.gate, m_normed.data(), gate, width),
-                         projection(layer.up, m_normed.data(), up, width)};
-  if (stacked) {
-    const Projection both = projection(layer.gate_up, m_normed.data(), gate, 1);
-    m_projector.share_outputs(m_phase, "gate_up_proj", {&both, 1}, m_plans);
-  } else if (m_config.fused_gate_up) {
-    m_projector.share_outputs(m_phase, "gate_up_proj", parts, m_plans);
-  } else {
-    m_projector.share_outputs(m_phase, "gate_proj", {&parts[0], 1}, m_plans);
-    m_projector.share_outputs(m_phase, "up_proj", {&parts[1], 1}, m_plans);
-  }
-  m_taps.record(Operation::ffn_gate, index, gate, stride);
-  m_taps.record(Operation::ffn_up, index, up, stride);
-  swiglu({.gate = gate,
-          .up = up,
-          .y = m_activated.data(),
-          .rows = m_rows,
-          .width = width,
-          .gate_stride = stride,
-          .up_stride = stride,
-          .silu_dtype = m_rounding.silu,
-          .output_dtype = m_rounding.swiglu},
-         m_isa, m_parallel);
-  m_taps.record(Operation::ffn_swiglu, index, m_activated.data(), width);
-  m_projector.share_terms(m_phase, "down_proj",
-                          projection(layer.down, m_activated.data(), m_delta.data(), width),
-                          m_plans);
 }
 
 // Only rows whose logits are wanted go on.
@@ -327,8 +218,8 @@ void ForwardPass::finish_rows() {
     target += m_model.hidden;
   }
   if (m_output_rows.empty()) return;
-  normalise(m_result.data(), m_weights.final_norm(), m_result.data(), output_rows(),
-            m_model.hidden);
+  normalise(m_result.data(), m_weights.final_norm(), m_weights.final_norm_bias(), m_result.data(),
+            output_rows());
   m_taps.record_dense(Operation::result_norm, m_model.layers, m_result.data(), m_model.hidden,
                       m_tapped_outputs);
 }
@@ -344,6 +235,14 @@ std::span<const float> ForwardPass::logits(std::int64_t first, std::int64_t coun
                         .plan_rows = output_rows(),
                         .output_dtype = m_config.logits_dtype};
   m_projector.share_outputs(m_phase, "lm_head", {&head, 1}, m_plans);
+  if (m_model.final_softcap > 0.0) {
+    soft_cap({.x = m_logits.data(),
+              .count = count * m_model.vocabulary,
+              .cap = static_cast<float>(m_model.final_softcap),
+              .step_dtype = m_rounding.cap_step,
+              .output_dtype = m_config.logits_dtype},
+             m_isa, m_parallel);
+  }
   return {m_logits.data(), elements(count, m_model.vocabulary)};
 }
 
@@ -353,8 +252,23 @@ std::span<const TensorTap> ForwardPass::taps(std::int64_t output_row) {
   return m_taps.row(index);
 }
 
-void ForwardPass::normalise(const float* x, const std::vector<float>& weight, float* y,
-                            std::int64_t rows, std::int64_t width) {
+void ForwardPass::normalise(const float* x, const std::vector<float>& weight,
+                            const std::vector<float>& bias, float* y, std::int64_t rows) {
+  if (m_model.norm == NormKind::rms) return normalise_rms(x, weight, y, rows, m_model.hidden);
+  layernorm({.x = x,
+             .weight = weight.data(),
+             .bias = bias.data(),
+             .y = y,
+             .rows = rows,
+             .width = m_model.hidden,
+             .epsilon = static_cast<float>(m_model.rms_epsilon),
+             .plan = {.lanes = m_config.norm_lanes, .split_k = m_config.norm_split},
+             .output_dtype = m_rounding.norm},
+            m_isa, m_parallel);
+}
+
+void ForwardPass::normalise_rms(const float* x, const std::vector<float>& weight, float* y,
+                                std::int64_t rows, std::int64_t width) {
   rmsnorm({.x = x,
            .weight = weight.data(),
            .y = y,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Llama family's forward pass on the host's kernels.
+// The forward pass of a decoder on the host's kernels, whatever its description asks for.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +15,13 @@
 #include "engine/backend/host/host_weights.h"
 #include "engine/backend/host/plan_log.h"
 #include "engine/backend/host/projector.h"
+#include "engine/backend/host/rotary_tables.h"
 #include "engine/backend/host/rounding_scheme.h"
 #include "engine/backend/host/tap_recorder.h"
 #include "kernels/attention/attention.h"
 #include "kernels/base/isa.h"
 #include "kernels/base/large_array.h"
 #include "kernels/base/parallel.h"
-#include "kernels/rope/rope.h"
 
 namespace driftscope {
 
@@ -48,22 +48,43 @@ class ForwardPass {
   [[nodiscard]] std::vector<std::string> plans() const { return m_plans.lines(); }
 
  private:
+  // Rows [begin, end) rotate by the same tables.
+  struct RotarySpan {
+    std::int64_t begin;
+    std::int64_t end;
+    bool is_long;
+  };
+
+  [[nodiscard]] Result<void> check_positions(const Batch& batch) const;
   void lay_out(const Batch& batch);
+  void add_rotary_span(std::int64_t rows, bool is_long);
   void grow_buffers();
-  void grow_rope_table(std::int64_t positions);
   void embed(const Batch& batch);
+  void scale_embeddings();
+  void add_positions();
   void run_layer(const Batch& batch, std::int64_t layer);
+  void finish_rows();
+
+  // forward_attention.cpp
+  void run_attention(const Batch& batch, const HostLayer& layer, std::int64_t index);
   void project_qkv(const HostLayer& layer, std::int64_t index);
   void normalise_heads(const HostLayer& layer, std::int64_t index);
   void rotate(std::int64_t index);
   void store_keys_and_values(const Batch& batch, std::int64_t index);
-  void attend(const Batch& batch, std::int64_t index);
-  void feed_forward(const HostLayer& layer, std::int64_t index);
-  void feed_forward_dense(const HostLayer& layer, std::int64_t index);
-  void finish_rows();
+  void attend(const Batch& batch, const HostLayer& layer, std::int64_t index);
 
-  void normalise(const float* x, const std::vector<float>& weight, float* y, std::int64_t rows,
-                 std::int64_t width);
+  // forward_feed_forward.cpp
+  void run_feed_forward(const HostLayer& layer, std::int64_t index);
+  void project_gated(const HostLayer& layer, std::int64_t index);
+  void project_ungated(const HostLayer& layer, std::int64_t index);
+  // up: null where there is no gate
+  void activate(const float* gate, const float* up, std::int64_t stride, std::int64_t index);
+
+  // Rows of `hidden`, by the model's kind of norm.
+  void normalise(const float* x, const std::vector<float>& weight, const std::vector<float>& bias,
+                 float* y, std::int64_t rows);
+  void normalise_rms(const float* x, const std::vector<float>& weight, float* y, std::int64_t rows,
+                     std::int64_t width);
   // `parts`: of the axis that ranks share (SharedShape).
   [[nodiscard]] Projection projection(const Linear& linear, const float* x, float* y,
                                       std::int64_t parts) const;
@@ -75,7 +96,7 @@ class ForwardPass {
   RoundingScheme m_rounding;
   Isa m_isa;
   Parallel& m_parallel;
-  RopeTable m_rope;
+  RotaryTables m_rotary;
   Projector m_projector;
   PlanLog m_plans;
   TapRecorder m_taps;
@@ -92,6 +113,7 @@ class ForwardPass {
   std::vector<std::int64_t> m_tap_rows;        // rows with taps wanted
   std::vector<std::int64_t> m_tapped_outputs;  // the same rows as indices of m_output_rows
   std::vector<std::int64_t> m_tap_of_output;   // [output rows]: index of m_tap_rows, or -1
+  std::vector<RotarySpan> m_rotary_spans;      // in the order of the rows
   std::vector<AttentionSequence> m_sequences;
 
   // Buffers, [rows, width], row-major.

@@ -39,15 +39,18 @@ struct HostExperts {
   Linear shared_weight;             // [1, hidden]
 };
 
+// Vectors are empty where the model has none.
 struct HostLayer {
-  std::vector<float> attention_norm;  // [hidden]
+  std::vector<float> attention_norm, attention_norm_bias;  // [hidden]
   Linear q, k, v;
   Linear qkv;  // the three stacked, in this order; data null if not asked for
-  std::vector<float> q_norm, k_norm;  // [head_dim] or empty
+  std::vector<float> q_norm, k_norm;  // [head_dim]
+  std::vector<float> sinks;           // [heads]
   Linear o;
-  std::vector<float> ffn_norm;  // [hidden]
-  Linear gate, up;
-  Linear gate_up;  // the two stacked; data null if not asked for
+  std::vector<float> post_attention_norm;                     // [hidden]
+  std::vector<float> ffn_norm, ffn_norm_bias, post_ffn_norm;  // [hidden]
+  Linear gate, up;  // gate: data null where the feed-forward part has none
+  Linear gate_up;   // the two stacked; data null if not asked for
   Linear down;
   HostExperts moe;
 };
@@ -81,6 +84,9 @@ class HostWeights {
   [[nodiscard]] const WeightView& embedding() const { return m_embedding; }  // [vocabulary, hidden]
   [[nodiscard]] const WeightView& lm_head() const { return m_lm_head; }      // [vocabulary, hidden]
   [[nodiscard]] const std::vector<float>& final_norm() const { return m_final_norm; }
+  [[nodiscard]] const std::vector<float>& final_norm_bias() const { return m_final_norm_bias; }
+  // [max_positions, hidden]; data null where positions are rotations
+  [[nodiscard]] const WeightView& position_embedding() const { return m_position_embedding; }
   [[nodiscard]] const HostLayer& layer(std::int64_t index) const {
     return m_layers[static_cast<std::size_t>(index)];
   }
@@ -97,7 +103,8 @@ class HostWeights {
   WeightStorage m_storage = WeightStorage::copied;
   WeightView m_embedding;
   WeightView m_lm_head;
-  std::vector<float> m_final_norm;
+  WeightView m_position_embedding;
+  std::vector<float> m_final_norm, m_final_norm_bias;
   std::vector<HostLayer> m_layers;
   std::string m_quantisation_note;
 };

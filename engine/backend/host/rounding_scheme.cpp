@@ -62,4 +62,14 @@ RoundingScheme rounding_scheme(const RunConfig& config) {
   return {};
 }
 
+RoundingScheme rounding_scheme(const RunConfig& config, const ModelDescription& model) {
+  RoundingScheme scheme = rounding_scheme(config);
+  // Gemma's and gpt-oss's norms multiply by the weight in f32 and round the product only
+  // (transformers: Gemma2RMSNorm, Gemma3RMSNorm, GptOssRMSNorm); Llama's round before it too.
+  if (model.post_norms || model.attention_sinks) scheme.norm_inner = Dtype::f32;
+  // transformers caps what the LM head wrote, in its type, operation by operation.
+  if (config.rounding_points == RoundingPoints::every_op) scheme.cap_step = config.logits_dtype;
+  return scheme;
+}
+
 }  // namespace driftscope
