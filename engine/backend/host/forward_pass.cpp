@@ -90,9 +90,10 @@ Result<void> ForwardPass::check_positions(const Batch& batch) const {
     const std::int64_t length =
         host_cache(sequence).length() + static_cast<std::int64_t>(sequence.tokens.size());
     if (length <= m_model.max_positions) continue;
-    return fail(ErrorKind::engine,
-                fmt::format("{} tokens are more than the {} positions that this model has learned",
-                            length, m_model.max_positions));
+    return fail(ErrorKind::usage,
+                fmt::format("position {} is beyond the model's table of {} positions; shorten the "
+                            "sequence",
+                            length - 1, m_model.max_positions));
   }
   return {};
 }
