@@ -22,14 +22,30 @@ std::string other_matrix(const HostWeights& weights) {
   };
   for (std::int64_t i = 0; i < weights.checkpoint().description().layers; ++i) {
     const HostLayer& layer = weights.layer(i);
+    const HostExperts& moe = layer.moe;
     const std::pair<std::string_view, const Linear*> all[] = {
-        {"q_proj", &layer.q},      {"k_proj", &layer.k},       {"v_proj", &layer.v},
-        {"o_proj", &layer.o},      {"gate_proj", &layer.gate}, {"up_proj", &layer.up},
-        {"down_proj", &layer.down}};
+        {"q_proj", &layer.q},
+        {"k_proj", &layer.k},
+        {"v_proj", &layer.v},
+        {"o_proj", &layer.o},
+        {"gate_proj", &layer.gate},
+        {"up_proj", &layer.up},
+        {"down_proj", &layer.down},
+        {"router", &moe.router},
+        {"gate_proj of the shared expert", &moe.shared.gate},
+        {"up_proj of the shared expert", &moe.shared.up},
+        {"down_proj of the shared expert", &moe.shared.down},
+        {"gate of the shared expert", &moe.shared_weight}};
     for (const auto& [matrix, linear] : all) {
       const WeightView& weight = linear->weight;
       if (weight.data == nullptr || weight.dtype == Dtype::bf16) continue;
       return name(fmt::format("{} of layer {}", matrix, i), weight);
+    }
+    for (const HostExpert& expert : moe.experts) {
+      for (const Linear* linear : {&expert.gate, &expert.up, &expert.down}) {
+        if (linear->weight.dtype == Dtype::bf16) continue;
+        return name(fmt::format("an expert of layer {}", i), linear->weight);
+      }
     }
   }
   if (weights.lm_head().dtype != Dtype::bf16) return name("lm_head", weights.lm_head());
