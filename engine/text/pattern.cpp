@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 
+#include "engine/text/unicode_versions.h"
 #include "kernels/base/display_text.h"
 #include "kernels/base/utf8.h"
 
@@ -59,20 +60,21 @@ MatchContext make_match_context() {
 
 struct Pattern::Compiled {
   Code code;
+  Code code_with_added;  // slower; for texts that have such characters
   MatchContext context;
 
-  int match(std::string_view text, std::size_t start, pcre2_match_data* data) const {
+  int match(const pcre2_code* with, std::string_view text, std::size_t start,
+            pcre2_match_data* data) const {
     const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
     // The text was checked once; PCRE2 would check it again for every match.
     const std::uint32_t options = PCRE2_NO_UTF_CHECK;
-    const int result =
-        pcre2_match(code.get(), subject, text.size(), start, options, data, context.get());
+    const int result = pcre2_match(with, subject, text.size(), start, options, data, context.get());
     if (result != PCRE2_ERROR_JIT_STACKLIMIT) return result;
     const MatchContext larger = make_match_context();
     const JitStack stack(pcre2_jit_stack_create(32768, kJitStackBytes, nullptr));
     if (!larger || !stack) return PCRE2_ERROR_NOMEMORY;
     pcre2_jit_stack_assign(larger.get(), nullptr, stack.get());
-    return pcre2_match(code.get(), subject, text.size(), start, options, data, larger.get());
+    return pcre2_match(with, subject, text.size(), start, options, data, larger.get());
   }
 };
 
@@ -82,8 +84,10 @@ Pattern Pattern::plain(std::string text) {
   return pattern;
 }
 
-Result<Pattern> Pattern::regex(std::string_view expression, std::string_view name) {
-  const auto translated = translate_expression(expression, name);
+namespace {
+
+Result<Code> compile(std::string_view expression, std::string_view name, UnicodeTables tables) {
+  const auto translated = translate_expression(expression, name, tables);
   if (!translated) return tl::unexpected(translated.error());
   const CompileContext limits(pcre2_compile_context_create(nullptr));
   if (limits) {
@@ -95,17 +99,32 @@ Result<Pattern> Pattern::regex(std::string_view expression, std::string_view nam
   // Ruby syntax: ^ and $ match at line breaks.
   constexpr std::uint32_t kOptions =
       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
-  auto compiled = std::make_shared<Compiled>();
-  compiled->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()),
-                                     translated->size(), kOptions, &error, &offset, limits.get()));
-  compiled->context = make_match_context();
-  if (!compiled->code || !compiled->context) {
+  Code code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated->data()), translated->size(),
+                          kOptions, &error, &offset, limits.get()));
+  if (!code) {
     return fail(ErrorKind::malformed,
                 fmt::format("{}: pattern \"{}\" cannot be compiled: {}; fix the tokenizer", name,
                             shown(expression), pcre2_message(error)));
   }
   // Where there is no JIT for this CPU, the interpreter runs the pattern.
-  pcre2_jit_compile(compiled->code.get(), PCRE2_JIT_COMPLETE);
+  pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
+  return code;
+}
+
+}  // namespace
+
+Result<Pattern> Pattern::regex(std::string_view expression, std::string_view name) {
+  auto code = compile(expression, name, UnicodeTables::own);
+  if (!code) return tl::unexpected(std::move(code.error()));
+  auto with_added = compile(expression, name, UnicodeTables::with_added);
+  if (!with_added) return tl::unexpected(std::move(with_added.error()));
+  auto compiled = std::make_shared<Compiled>();
+  compiled->code = std::move(*code);
+  compiled->code_with_added = std::move(*with_added);
+  compiled->context = make_match_context();
+  if (!compiled->context) {
+    return fail(ErrorKind::engine, "out of memory while compiling a pattern; free memory");
+  }
   Pattern pattern;
   pattern.m_compiled = std::move(compiled);
   pattern.m_source = std::string(expression);
@@ -124,9 +143,11 @@ Result<std::vector<PatternMatch>> Pattern::find_all(std::string_view text) const
   }
   const MatchData data(pcre2_match_data_create(1, nullptr));
   if (!data) return fail(ErrorKind::engine, "out of memory while splitting text; free memory");
+  const pcre2_code* code =
+      has_added_characters(text) ? m_compiled->code_with_added.get() : m_compiled->code.get();
   std::size_t start = 0;
   while (start <= text.size()) {
-    const int result = m_compiled->match(text, start, data.get());
+    const int result = m_compiled->match(code, text, start, data.get());
     if (result == PCRE2_ERROR_NOMATCH) break;
     if (result < 0) {
       return fail(ErrorKind::malformed,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,9 +36,16 @@ class Pattern {
   std::string m_name;
 };
 
-// The same expression for PCRE2: \s and \S as Oniguruma defines them (White_Space). Errors:
+// Which characters \p{L} and the like have.
+enum class UnicodeTables : std::uint8_t {
+  own,         // those of PCRE2
+  with_added,  // also those of Unicode 15 and 16
+};
+
+// The same expression for PCRE2: \s, \w, \d and [:punct:] as Oniguruma defines them. Errors:
 // constructs that PCRE2 would read in another sense.
 [[nodiscard]] Result<std::string> translate_expression(std::string_view expression,
-                                                       std::string_view name);
+                                                       std::string_view name,
+                                                       UnicodeTables tables = UnicodeTables::own);
 
 }  // namespace driftscope

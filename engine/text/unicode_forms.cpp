@@ -8,6 +8,7 @@
 #include <array>
 
 #include "engine/text/normalizer.h"
+#include "engine/text/unicode_versions.h"
 #include "kernels/base/utf8.h"
 
 namespace driftscope {
@@ -22,6 +23,7 @@ struct Character {
 };
 
 int combining_class(char32_t code_point) {
+  if (is_inert_in_normal_forms(code_point)) return 0;
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(code_point))->combining_class;
 }
 
@@ -49,7 +51,8 @@ void append_decomposed(std::vector<Character>& characters, const AlignedText& te
                               static_cast<utf8proc_ssize_t>(parts.size()),
                               static_cast<utf8proc_option_t>(options), &last_boundary);
   const ByteSpan origin = text.span(begin, end);
-  const bool usable = count > 0 && count <= static_cast<utf8proc_ssize_t>(parts.size());
+  const bool usable = !is_inert_in_normal_forms(code_point) && count > 0 &&
+                      count <= static_cast<utf8proc_ssize_t>(parts.size());
   if (!usable || (count == 1 && parts[0] == static_cast<utf8proc_int32_t>(code_point))) {
     characters.push_back({code_point, combining_class(code_point), origin, begin, end});
     return;
@@ -86,7 +89,9 @@ std::optional<char32_t> compose_pair(char32_t first, char32_t second) {
                                        static_cast<utf8proc_int32_t>(second)};
   const auto options = static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE);
   if (utf8proc_normalize_utf32(pair.data(), 2, options) != 1) return std::nullopt;
-  return static_cast<char32_t>(pair[0]);
+  const auto composed = static_cast<char32_t>(pair[0]);
+  if (is_inert_in_normal_forms(composed)) return std::nullopt;
+  return composed;
 }
 
 ByteSpan joined(ByteSpan a, ByteSpan b) {
