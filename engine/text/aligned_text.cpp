@@ -13,17 +13,7 @@ AlignedText AlignedText::view_of(std::string_view text, std::size_t offset) {
   return result;
 }
 
-ByteSpan AlignedText::span_of_byte(std::size_t i) const {
-  if (!m_is_view) return m_spans[i];
-  const auto begin = m_offset + static_cast<std::uint32_t>(i);
-  return {begin, begin + 1};
-}
-
-ByteSpan AlignedText::span(std::size_t begin, std::size_t end) const {
-  if (m_is_view) {
-    return {m_offset + static_cast<std::uint32_t>(begin),
-            m_offset + static_cast<std::uint32_t>(end)};
-  }
+ByteSpan AlignedText::own_span(std::size_t begin, std::size_t end) const {
   ByteSpan result;
   bool found = false;
   for (std::size_t i = begin; i < end; ++i) {
@@ -44,7 +34,14 @@ void AlignedText::reserve(std::size_t bytes) {
 
 void AlignedText::append_copy(const AlignedText& source, std::size_t begin, std::size_t end) {
   m_own.append(source.text().substr(begin, end - begin));
-  for (std::size_t i = begin; i < end; ++i) m_spans.push_back(source.span_of_byte(i));
+  if (!source.m_is_view) {
+    m_spans.insert(m_spans.end(), source.m_spans.begin() + static_cast<std::ptrdiff_t>(begin),
+                   source.m_spans.begin() + static_cast<std::ptrdiff_t>(end));
+    return;
+  }
+  const std::size_t first = m_spans.size();
+  m_spans.resize(first + (end - begin));
+  for (std::size_t i = begin; i < end; ++i) m_spans[first + i - begin] = source.span_of_byte(i);
 }
 
 void AlignedText::append(std::string_view text, ByteSpan origin) {

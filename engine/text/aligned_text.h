@@ -30,9 +30,17 @@ class AlignedText {
 
   [[nodiscard]] std::string_view text() const { return m_is_view ? m_view : m_own; }
   [[nodiscard]] std::size_t size() const { return text().size(); }
-  [[nodiscard]] ByteSpan span_of_byte(std::size_t i) const;
+  [[nodiscard]] ByteSpan span_of_byte(std::size_t i) const {
+    if (!m_is_view) return m_spans[i];
+    const auto begin = m_offset + static_cast<std::uint32_t>(i);
+    return {begin, begin + 1};
+  }
   // Smallest span that covers what bytes [begin, end) came from; inserted bytes do not widen it.
-  [[nodiscard]] ByteSpan span(std::size_t begin, std::size_t end) const;
+  [[nodiscard]] ByteSpan span(std::size_t begin, std::size_t end) const {
+    if (!m_is_view) return own_span(begin, end);
+    return {m_offset + static_cast<std::uint32_t>(begin),
+            m_offset + static_cast<std::uint32_t>(end)};
+  }
 
   // Building: a changed copy of another text.
   void reserve(std::size_t bytes);
@@ -40,6 +48,7 @@ class AlignedText {
   void append(std::string_view text, ByteSpan origin);
 
  private:
+  [[nodiscard]] ByteSpan own_span(std::size_t begin, std::size_t end) const;
   bool m_is_view = false;
   std::string_view m_view;
   std::uint32_t m_offset = 0;

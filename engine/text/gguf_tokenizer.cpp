@@ -209,13 +209,23 @@ Result<TokenizerParts> sentencepiece_parts(const GgufVocabulary& vocabulary) {
   }
   std::optional<std::int32_t> unknown;
   if (vocabulary.unknown_id) unknown = static_cast<std::int32_t>(*vocabulary.unknown_id);
-  const SentencePieceText text{.prefix = vocabulary.add_space_prefix.value_or(true)
+  const bool is_unigram = vocabulary.model == "t5";
+  const SentencePieceText text{.prefix = vocabulary.add_space_prefix.value_or(!is_unigram)
                                              ? SpacePrefix::every_segment
-                                             : SpacePrefix::none};
+                                             : SpacePrefix::none,
+                               .charsmap = vocabulary.precompiled_charsmap,
+                               .remove_extra_whitespaces = vocabulary.remove_extra_whitespaces};
   done = set_sentencepiece_text(text, vocabulary.name, parts);
-  if (done) parts.model = sentencepiece_bpe(parts, vocabulary.scores, types, unknown);
-  if (done) done = add_special_tokens(vocabulary, parts);
   if (done) {
+    parts.model = is_unigram
+                      ? sentencepiece_unigram(vocabulary.tokens, vocabulary.scores, types, unknown)
+                      : sentencepiece_bpe(vocabulary.tokens, vocabulary.scores, types, unknown);
+  }
+  if (done) done = add_special_tokens(vocabulary, parts);
+  if (done && is_unigram) {
+    done =
+        add_ends(vocabulary, false, true, vocabulary.bos_id, vocabulary.eos_id.value_or(1), parts);
+  } else if (done) {
     done = add_ends(vocabulary, true, false, vocabulary.bos_id.value_or(1),
                     vocabulary.eos_id.value_or(2), parts);
   }
@@ -263,12 +273,12 @@ Result<std::shared_ptr<const Tokenizer>> tokenizer_from_gguf(const GgufVocabular
   Result<TokenizerParts> parts;
   if (vocabulary.model == "gpt2") {
     parts = byte_level_parts(vocabulary);
-  } else if (vocabulary.model == "llama") {
+  } else if (vocabulary.model == "llama" || vocabulary.model == "t5") {
     parts = sentencepiece_parts(vocabulary);
   } else {
     return fail(ErrorKind::malformed,
                 fmt::format("{}: tokenizer.ggml.model \"{}\" is not supported; supported are "
-                            "llama and gpt2",
+                            "llama, gpt2 and t5",
                             vocabulary.name, shown(vocabulary.model)));
   }
   if (!parts) return tl::unexpected(std::move(parts.error()));

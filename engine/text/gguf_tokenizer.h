@@ -31,7 +31,7 @@ struct GgufVocabulary {
   std::optional<std::int64_t> unknown_id = {};
   std::optional<bool> add_bos = {};           // absent: as the runtime does for the model and `pre`
   std::optional<bool> add_eos = {};           // likewise
-  std::optional<bool> add_space_prefix = {};  // llama and t5; absent: true
+  std::optional<bool> add_space_prefix = {};  // absent: true for llama, false for t5
   bool remove_extra_whitespaces = false;      // t5
   std::string precompiled_charsmap = {};      // t5: bytes of the array
 };

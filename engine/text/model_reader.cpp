@@ -10,6 +10,7 @@
 #include "engine/text/byte_token.h"
 #include "engine/text/json_parts.h"
 #include "engine/text/sentencepiece_bpe.h"
+#include "engine/text/vocabulary_room.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
@@ -17,48 +18,25 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMaxId = 2147483646;
-constexpr std::int64_t kFreeGaps = 65536;
-
-tl::unexpected<Error> malformed(const std::string& name, std::string_view what) {
-  return fail(ErrorKind::malformed, fmt::format("{}: {}; fix the tokenizer", name, what));
-}
-
-std::string shown(std::string_view token) {
-  return '"' + escape_for_display(token.substr(0, 80)) + '"';
-}
-
-// Makes room for an id. Ids may have gaps (published vocabularies do), but not so many that a
-// list by id would be out of proportion to the file.
-Result<void> make_room(const std::string& name, std::int64_t id, std::size_t known,
-                       std::vector<TokenEntry>& tokens) {
-  if (id >= 4 * static_cast<std::int64_t>(known) + kFreeGaps) {
-    return malformed(name, fmt::format("id {} leaves too many ids without a token", id));
-  }
-  if (static_cast<std::size_t>(id) >= tokens.size()) {
-    tokens.resize(static_cast<std::size_t>(id) + 1);
-  }
-  return {};
-}
-
 Result<void> read_vocabulary(const json& vocabulary, const std::string& name,
                              TokenizerParts& parts) {
   if (!vocabulary.is_object() || vocabulary.empty()) {
-    return malformed(name, "is not an object of tokens and ids");
+    return malformed_part(name, "is not an object of tokens and ids");
   }
   parts.ids.reserve(vocabulary.size());
   parts.tokens.reserve(vocabulary.size());
   for (const auto& [token, value] : vocabulary.items()) {
-    const auto id = integer_in(value, kMaxId);
+    const auto id = integer_in(value, kMaxTokenId);
     if (!id) {
-      return malformed(name, fmt::format("token {} has id {}, which is not an integer from 0 to {}",
-                                         shown(token), show_value(value), kMaxId));
+      return malformed_part(name,
+                            fmt::format("token {} has id {}, which is not an integer from 0 to {}",
+                                        shown_token(token), show_value(value), kMaxTokenId));
     }
     if (auto room = make_room(name, *id, vocabulary.size(), parts.tokens); !room) return room;
     TokenEntry& entry = parts.tokens[static_cast<std::size_t>(*id)];
     if (entry.present) {
-      return malformed(name, fmt::format("tokens {} and {} have the same id {}", shown(entry.text),
-                                         shown(token), *id));
+      return malformed_part(name, fmt::format("tokens {} and {} have the same id {}",
+                                              shown_token(entry.text), shown_token(token), *id));
     }
     entry.text = token;
     entry.present = true;
@@ -104,8 +82,8 @@ class MergeReader {
   }
 
   [[nodiscard]] tl::unexpected<Error> no_pair(const std::string& shown_merge) const {
-    return malformed(fmt::format("{}[{}]", m_name, m_rank),
-                     fmt::format("{} is not a pair of tokens", shown_merge));
+    return malformed_part(fmt::format("{}[{}]", m_name, m_rank),
+                          fmt::format("{} is not a pair of tokens", shown_merge));
   }
 
   Result<void> add(const MergePair& pair) {
@@ -115,8 +93,9 @@ class MergeReader {
     for (int i = 0; i < 3; ++i) {
       const auto found = m_parts.ids.find(*texts[i]);
       if (found == m_parts.ids.end()) {
-        return malformed(fmt::format("{}[{}]", m_name, m_rank),
-                         fmt::format("token {} is not in the vocabulary", shown(*texts[i])));
+        return malformed_part(
+            fmt::format("{}[{}]", m_name, m_rank),
+            fmt::format("token {} is not in the vocabulary", shown_token(*texts[i])));
       }
       ids[i] = found->second;
     }
@@ -140,7 +119,7 @@ class MergeReader {
 
 Result<void> read_merges(const json& merges, const std::string& name, const TokenizerParts& parts,
                          BpeModel& model) {
-  if (!merges.is_array()) return malformed(name, "is not a list");
+  if (!merges.is_array()) return malformed_part(name, "is not a list");
   MergeReader reader(merges.size(), name, parts, model);
   for (const json& merge : merges) {
     auto pair = merge_pair(merge);
@@ -154,7 +133,8 @@ Result<void> read_merges(const json& merges, const std::string& name, const Toke
 Result<void> read_options(ConfigFields& fields, const TokenizerParts& parts, BpeModel& model) {
   for (const std::string_view key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const std::string value = fields.text(key, "");
-    if (!value.empty()) fields.refuse(fmt::format("{} {} is not supported", key, shown(value)));
+    if (!value.empty())
+      fields.refuse(fmt::format("{} {} is not supported", key, shown_token(value)));
   }
   const json* dropout = fields.find("dropout");
   if (dropout != nullptr && *dropout != 0.0) {
@@ -169,7 +149,8 @@ Result<void> read_options(ConfigFields& fields, const TokenizerParts& parts, Bpe
   if (!unknown.empty()) {
     const auto found = parts.ids.find(unknown);
     if (found == parts.ids.end()) {
-      return malformed(fields.name(), fmt::format("unk_token {} is not in vocab", shown(unknown)));
+      return malformed_part(fields.name(),
+                            fmt::format("unk_token {} is not in vocab", shown_token(unknown)));
     }
     model.unknown = found->second;
   }
@@ -198,15 +179,16 @@ void index_model(const TokenizerParts& parts, BpeModel& model) {
 
 }  // namespace
 
-Result<void> read_bpe_model(const json& model, const std::string& name, TokenizerParts& parts) {
+Result<void> read_model(const json& model, const std::string& name, TokenizerParts& parts) {
   const std::string type = part_type(model);
+  if (type == "Unigram") return read_unigram_model(model, name, parts);
   // The oldest files have no type; what has merges is BPE.
   const bool untyped_bpe = type.empty() && model.is_object() && model.contains("merges");
-  if (type != "BPE" && !untyped_bpe) return unsupported_type(model, name, "BPE");
+  if (type != "BPE" && !untyped_bpe) return unsupported_type(model, name, "BPE and Unigram");
   const auto vocabulary = model.find("vocab");
   const auto merges = model.find("merges");
   if (vocabulary == model.end() || merges == model.end()) {
-    return malformed(name, "vocab or merges is missing");
+    return malformed_part(name, "vocab or merges is missing");
   }
   if (auto done = read_vocabulary(*vocabulary, name + ".vocab", parts); !done) return done;
   auto bpe = std::make_unique<BpeModel>();
@@ -224,84 +206,13 @@ Result<void> read_merge_list(std::span<const std::string> merges, bool ignore_me
   MergeReader reader(merges.size(), name, parts, *model);
   for (const std::string& merge : merges) {
     const auto pair = merge_pair(std::string_view(merge));
-    if (!pair) return reader.no_pair(shown(merge));
+    if (!pair) return reader.no_pair(shown_token(merge));
     if (auto done = reader.add(*pair); !done) return done;
   }
   reader.finish();
   model->ignore_merges = ignore_merges;
   index_model(parts, *model);
   parts.model = std::move(model);
-  return {};
-}
-
-namespace {
-
-Result<AddedToken> read_added_token(const json& item, const std::string& name) {
-  ConfigFields fields(item, name);
-  AddedToken token;
-  token.content = fields.text("content", "");
-  token.special = fields.flag("special", false);
-  token.normalized = fields.flag("normalized", !token.special);
-  token.single_word = fields.flag("single_word", false);
-  token.lstrip = fields.flag("lstrip", false);
-  token.rstrip = fields.flag("rstrip", false);
-  if (token.content.empty()) fields.refuse("content is missing or empty; fix the tokenizer");
-  if (token.content.size() > kMaxAddedTokenBytes) {
-    fields.refuse(fmt::format("content has {} bytes, more than {}; fix the tokenizer",
-                              token.content.size(), kMaxAddedTokenBytes));
-  }
-  const json* value = fields.find("id");
-  const auto id = value == nullptr ? std::nullopt : integer_in(*value, kMaxId);
-  if (!id) {
-    fields.refuse(fmt::format("id {} is not an integer from 0 to {}; fix the tokenizer",
-                              value == nullptr ? "null" : show_value(*value), kMaxId));
-  }
-  if (!fields.good()) return fields.failure();
-  token.id = static_cast<std::int32_t>(*id);
-  return token;
-}
-
-// Puts the token into the lists by id and by text; it may be one of the vocabulary.
-Result<void> register_token(const AddedToken& token, const std::string& name,
-                            TokenizerParts& parts) {
-  if (auto room = make_room(name, token.id, parts.ids.size() + 1, parts.tokens); !room) {
-    return room;
-  }
-  TokenEntry& entry = parts.tokens[static_cast<std::size_t>(token.id)];
-  if (entry.present && entry.text != token.content) {
-    return malformed(name, fmt::format("id {} belongs to {} and to {}", token.id, shown(entry.text),
-                                       shown(token.content)));
-  }
-  const auto [slot, inserted] = parts.ids.emplace(token.content, token.id);
-  if (slot->second != token.id) {
-    return malformed(name, fmt::format("token {} has id {} here and {} in vocab",
-                                       shown(token.content), token.id, slot->second));
-  }
-  if (entry.added) {
-    return malformed(name, fmt::format("token {} is there twice", shown(token.content)));
-  }
-  entry = {.text = token.content, .present = true, .added = true, .special = token.special};
-  return {};
-}
-
-}  // namespace
-
-Result<void> read_added_tokens(const json& list, const std::string& name, TokenizerParts& parts) {
-  if (list.is_null()) return {};
-  if (!list.is_array()) return malformed(name, "is not a list");
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const std::string item_name = fmt::format("{}[{}]", name, i);
-    const auto token = read_added_token(list[i], item_name);
-    if (!token) return tl::unexpected(token.error());
-    if (auto done = register_token(*token, item_name, parts); !done) return done;
-    if (!token->normalized) {
-      parts.added.add(*token, token->content);
-      continue;
-    }
-    const auto text = parts.normalizer.apply(AlignedText::view_of(token->content, 0));
-    if (!text) return tl::unexpected(text.error());
-    parts.added_normalized.add(*token, text->text());
-  }
   return {};
 }
 

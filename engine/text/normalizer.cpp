@@ -13,7 +13,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kSupported =
-    "Sequence, Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip and StripAccents";
+    "Sequence, Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Nmt and "
+    "Precompiled";
 
 struct FormRow {
   std::string_view type;
@@ -76,6 +77,10 @@ struct Normalizer::Reader {
       steps.push_back({.kind = Step::Kind::lowercase});
     } else if (type == "StripAccents") {
       steps.push_back({.kind = Step::Kind::strip_accents});
+    } else if (type == "Nmt") {
+      steps.push_back({.kind = Step::Kind::nmt});
+    } else if (type == "Precompiled") {
+      return read_charsmap(fields);
     } else if (type == "Strip") {
       steps.push_back({.kind = Step::Kind::strip,
                        .left = fields.flag("strip_left", true),
@@ -84,6 +89,21 @@ struct Normalizer::Reader {
       return unsupported_type(part, name, kSupported);
     }
     if (!fields.good()) return fields.failure();
+    return {};
+  }
+
+  Result<void> read_charsmap(ConfigFields& fields) {
+    const std::string text = fields.text("precompiled_charsmap", "");
+    if (text.empty()) fields.refuse("precompiled_charsmap is missing or empty; fix the tokenizer");
+    if (!fields.good()) return fields.failure();
+    const auto bytes = decode_base64(text);
+    if (!bytes) {
+      fields.refuse("precompiled_charsmap is not base64; fix the tokenizer");
+      return fields.failure();
+    }
+    auto charsmap = CharsMap::read(*bytes, fields.name());
+    if (!charsmap) return tl::unexpected(std::move(charsmap.error()));
+    steps.push_back({.kind = Step::Kind::charsmap, .charsmap = std::move(*charsmap)});
     return {};
   }
 
@@ -111,6 +131,26 @@ Result<Normalizer> Normalizer::read(const json& description, const std::string& 
   return normalizer;
 }
 
+Result<Normalizer> Normalizer::sentencepiece(std::string_view charsmap,
+                                             bool remove_extra_whitespaces,
+                                             const std::string& name) {
+  Normalizer normalizer;
+  if (!charsmap.empty()) {
+    auto map = CharsMap::read(charsmap, name);
+    if (!map) return tl::unexpected(std::move(map.error()));
+    normalizer.m_steps.push_back(
+        {.kind = Step::Kind::charsmap_longest, .charsmap = std::move(*map)});
+  }
+  if (remove_extra_whitespaces) {
+    normalizer.m_steps.push_back({.kind = Step::Kind::collapse_spaces});
+  }
+  return normalizer;
+}
+
+void Normalizer::append(Normalizer next) {
+  for (Step& step : next.m_steps) m_steps.push_back(std::move(step));
+}
+
 Result<AlignedText> Normalizer::apply_step(const Step& step, AlignedText text) {
   switch (step.kind) {
     case Step::Kind::prepend:
@@ -125,6 +165,14 @@ Result<AlignedText> Normalizer::apply_step(const Step& step, AlignedText text) {
       return strip_white_space(std::move(text), step.left, step.right);
     case Step::Kind::strip_accents:
       return strip_accents(std::move(text));
+    case Step::Kind::charsmap:
+      return step.charsmap->apply_to_graphemes(text);
+    case Step::Kind::charsmap_longest:
+      return step.charsmap->apply_longest(text);
+    case Step::Kind::collapse_spaces:
+      return collapse_spaces(std::move(text));
+    case Step::Kind::nmt:
+      return nmt_clean(std::move(text));
   }
   return text;
 }

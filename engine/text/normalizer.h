@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/text/aligned_text.h"
+#include "engine/text/charsmap.h"
 #include "engine/text/pattern.h"
 
 namespace driftscope {
@@ -20,6 +21,13 @@ class Normalizer {
   // `description` may be null (no normalizer). `name` begins the messages.
   [[nodiscard]] static Result<Normalizer> read(const nlohmann::json& description,
                                                const std::string& name);
+  // SentencePiece's normalisation, before spaces are escaped: the charsmap (nothing where it is
+  // empty), then white space. Errors: malformed.
+  [[nodiscard]] static Result<Normalizer> sentencepiece(std::string_view charsmap,
+                                                        bool remove_extra_whitespaces,
+                                                        const std::string& name);
+  // Does what `next` does after what this one does.
+  void append(Normalizer next);
   [[nodiscard]] bool changes_nothing() const { return m_steps.empty(); }
   [[nodiscard]] Result<AlignedText> apply(AlignedText text) const;
 
@@ -32,6 +40,10 @@ class Normalizer {
       lowercase,
       strip,
       strip_accents,
+      charsmap,          // tokenizer.json's Precompiled
+      charsmap_longest,  // SentencePiece's own
+      collapse_spaces,   // runs of U+0020 become one, none at the ends
+      nmt,
     };
     Kind kind;
     std::string content = {};                       // prepend, replace
@@ -39,6 +51,7 @@ class Normalizer {
     UnicodeForm form = UnicodeForm::nfc;
     bool left = false;   // strip
     bool right = false;  // strip
+    std::optional<CharsMap> charsmap = std::nullopt;
   };
   struct Reader;
   static Result<AlignedText> apply_step(const Step& step, AlignedText text);
@@ -49,6 +62,8 @@ class Normalizer {
 [[nodiscard]] AlignedText to_unicode_form(AlignedText text, UnicodeForm form);
 [[nodiscard]] AlignedText to_lowercase(AlignedText text);
 [[nodiscard]] AlignedText strip_accents(AlignedText text);
+[[nodiscard]] AlignedText collapse_spaces(AlignedText text);
+[[nodiscard]] AlignedText nmt_clean(AlignedText text);  // control characters and odd spaces
 [[nodiscard]] AlignedText strip_white_space(AlignedText text, bool left, bool right);
 [[nodiscard]] bool is_white_space(char32_t code_point);  // Unicode White_Space
 

@@ -62,13 +62,16 @@ struct Pattern::Compiled {
   Code code;
   Code code_with_added;  // slower; for texts that have such characters
   MatchContext context;
+  bool has_jit = false;  // else the interpreter runs the pattern
 
   int match(const pcre2_code* with, std::string_view text, std::size_t start,
             pcre2_match_data* data) const {
     const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
     // The text was checked once; PCRE2 would check it again for every match.
     const std::uint32_t options = PCRE2_NO_UTF_CHECK;
-    const int result = pcre2_match(with, subject, text.size(), start, options, data, context.get());
+    const int result =
+        has_jit ? pcre2_jit_match(with, subject, text.size(), start, options, data, context.get())
+                : pcre2_match(with, subject, text.size(), start, options, data, context.get());
     if (result != PCRE2_ERROR_JIT_STACKLIMIT) return result;
     const MatchContext larger = make_match_context();
     const JitStack stack(pcre2_jit_stack_create(32768, kJitStackBytes, nullptr));
@@ -85,6 +88,12 @@ Pattern Pattern::plain(std::string text) {
 }
 
 namespace {
+
+// There is none for some CPUs, and where memory cannot be made executable.
+bool has_jit_code(const pcre2_code* code) {
+  std::size_t bytes = 0;
+  return pcre2_pattern_info(code, PCRE2_INFO_JITSIZE, &bytes) == 0 && bytes > 0;
+}
 
 Result<Code> compile(std::string_view expression, std::string_view name, UnicodeTables tables) {
   const auto translated = translate_expression(expression, name, tables);
@@ -106,7 +115,6 @@ Result<Code> compile(std::string_view expression, std::string_view name, Unicode
                 fmt::format("{}: pattern \"{}\" cannot be compiled: {}; fix the tokenizer", name,
                             shown(expression), pcre2_message(error)));
   }
-  // Where there is no JIT for this CPU, the interpreter runs the pattern.
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   return code;
 }
@@ -119,6 +127,7 @@ Result<Pattern> Pattern::regex(std::string_view expression, std::string_view nam
   auto with_added = compile(expression, name, UnicodeTables::with_added);
   if (!with_added) return tl::unexpected(std::move(with_added.error()));
   auto compiled = std::make_shared<Compiled>();
+  compiled->has_jit = has_jit_code(code->get()) && has_jit_code(with_added->get());
   compiled->code = std::move(*code);
   compiled->code_with_added = std::move(*with_added);
   compiled->context = make_match_context();

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/pre_tokenizer.h"
 
+#include <algorithm>
+
 #include "engine/text/byte_alphabet.h"
 
 namespace driftscope {
 namespace {
+
+constexpr std::size_t kBytesPerWord = 4;  // a guess, to reserve by
 
 struct Chunk {
   TextRange range;
@@ -62,6 +66,21 @@ TextPiece in_alphabet(TextPiece piece, TextArena& arena) {
                 piece.source->span_of_byte(i));
   }
   return own_piece(arena, std::move(text));
+}
+
+// Matches and what lies between them, none empty.
+void append_isolated(TextPiece piece, const std::vector<PatternMatch>& matches,
+                     std::vector<TextPiece>& words) {
+  const std::size_t base = piece.begin;
+  std::size_t done = 0;
+  for (const PatternMatch& match : matches) {
+    if (match.begin > done) words.push_back({piece.source, base + done, base + match.begin});
+    if (match.end > match.begin) {
+      words.push_back({piece.source, base + match.begin, base + match.end});
+    }
+    done = match.end;
+  }
+  if (base + done < piece.end) words.push_back({piece.source, base + done, piece.end});
 }
 
 }  // namespace
@@ -139,6 +158,10 @@ Result<void> PreTokenizer::apply_step(const Step& step, TextPiece piece, TextAre
   }
   const auto matches = step.pattern->find_all(piece.text());
   if (!matches) return tl::unexpected(matches.error());
+  if (step.behavior == SplitBehavior::isolated) {  // by far the most common: no lists between
+    append_isolated(piece, *matches, words);
+    return {};
+  }
   for (const TextRange& range :
        split_ranges(piece.end - piece.begin, *matches, step.behavior, step.invert)) {
     if (range.begin == range.end) continue;
@@ -152,7 +175,7 @@ Result<std::vector<TextPiece>> PreTokenizer::apply(TextPiece piece, TextArena& a
   if (piece.begin < piece.end) words.push_back(piece);
   for (const Step& step : m_steps) {
     std::vector<TextPiece> next;
-    next.reserve(words.size());
+    next.reserve(std::max(words.size(), piece.text().size() / kBytesPerWord));
     for (const TextPiece& word : words) {
       auto done = apply_step(step, word, arena, next);
       if (!done) return tl::unexpected(std::move(done.error()));

@@ -21,7 +21,18 @@ constexpr std::string_view kByteLevelPattern =
 // Word characters of UTS #18: alphabetic, marks, decimal digits, connectors, joiners.
 constexpr std::string_view kWordCharacters =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200C}\x{200D}\x{24B6}-\x{24E9}\x{1F130}-\x{1F149}\x{1F150}-\x{1F169}\x{1F170}-\x{1F189})";
-constexpr std::string_view kPunctuation = R"([!-\/:-@\[-`{-~\p{P}])";
+// Punctuation goes by the tables of Unicode 8: not what is in the first list, which is newer.
+constexpr std::string_view kPunctuation =
+    R"((?![)"
+    R"(\x{61D}\x{9FD}\x{A76}\x{C77}\x{C84}\x{1B4E}-\x{1B4F}\x{1B7D}-\x{1B7F}\x{2E43}-)"
+    R"(\x{2E4F}\x{2E52}-\x{2E5D}\x{10D6E}\x{10EAD}\x{10ED0}\x{10F55}-\x{10F59}\x{10F86}-)"
+    R"(\x{10F89}\x{113D4}-\x{113D5}\x{113D7}-\x{113D8}\x{1144B}-\x{1144F}\x{1145A}-)"
+    R"(\x{1145B}\x{1145D}\x{11660}-\x{1166C}\x{116B9}\x{1183B}\x{11944}-\x{11946}\x{119E2})"
+    R"(\x{11A3F}-\x{11A46}\x{11A9A}-\x{11A9C}\x{11A9E}-\x{11AA2}\x{11B00}-\x{11B09})"
+    R"(\x{11BE1}\x{11C41}-\x{11C45}\x{11C70}-\x{11C71}\x{11EF7}-\x{11EF8}\x{11F43}-)"
+    R"(\x{11F4F}\x{11FFF}\x{12FF1}-\x{12FF2}\x{16D6D}-\x{16D6F}\x{16E97}-\x{16E9A}\x{16FE2})"
+    R"(\x{1E5FF}\x{1E95E}-\x{1E95F})"
+    R"(])[!-\/:-@\[-`{-~\p{P}\x{166D}\x{111C9}])";
 
 struct BehaviorRow {
   std::string_view name;

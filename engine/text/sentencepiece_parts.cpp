@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/text/sentencepiece_parts.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "engine/text/byte_token.h"
 #include "engine/text/sentencepiece_bpe.h"
+#include "engine/text/unigram.h"
 
 namespace driftscope {
 namespace {
@@ -57,7 +60,12 @@ std::string with_spaces(std::string_view piece) {
 
 Result<void> set_sentencepiece_text(const SentencePieceText& text, const std::string& name,
                                     TokenizerParts& parts) {
-  auto done = set_part(normalizer_of(text), name, parts.normalizer);
+  auto normalizer = Normalizer::sentencepiece(text.charsmap, text.remove_extra_whitespaces, name);
+  if (!normalizer) return tl::unexpected(std::move(normalizer.error()));
+  Normalizer spaces;
+  auto done = set_part(normalizer_of(text), name, spaces);
+  normalizer->append(std::move(spaces));
+  parts.normalizer = std::move(*normalizer);
   if (done && text.prefix == SpacePrefix::first_segment) {
     const json split{{"type", "Metaspace"},
                      {"replacement", kMarker},
@@ -69,29 +77,67 @@ Result<void> set_sentencepiece_text(const SentencePieceText& text, const std::st
   return done;
 }
 
-std::unique_ptr<const WordModel> sentencepiece_bpe(const TokenizerParts& parts,
+namespace {
+
+// The ids of byte pieces; whether there are any.
+bool find_bytes(std::span<const std::string> pieces, std::span<const PieceType> types,
+                std::array<std::int32_t, 256>& byte_ids) {
+  byte_ids.fill(-1);
+  bool any = false;
+  for (std::size_t id = 0; id < types.size(); ++id) {
+    if (types[id] != PieceType::byte) continue;
+    any = true;
+    if (const auto byte = byte_of_token(pieces[id])) {
+      byte_ids[*byte] = static_cast<std::int32_t>(id);
+    }
+  }
+  return any;
+}
+
+std::optional<std::int32_t> unknown_piece(std::span<const PieceType> types) {
+  const auto found = std::ranges::find(types, PieceType::unknown);
+  if (found == types.end()) return std::nullopt;
+  return static_cast<std::int32_t>(found - types.begin());
+}
+
+}  // namespace
+
+std::unique_ptr<const WordModel> sentencepiece_bpe(std::span<const std::string> pieces,
                                                    std::span<const float> scores,
                                                    std::span<const PieceType> types,
                                                    std::optional<std::int32_t> unknown) {
   auto model = std::make_unique<SentencePieceBpe>();
   model->scores.assign(scores.begin(), scores.end());
   model->unused.resize(types.size());
-  model->byte_ids.fill(-1);
-  model->unknown = unknown;
+  model->byte_fallback = find_bytes(pieces, types, model->byte_ids);
+  model->unknown = unknown ? unknown : unknown_piece(types);
   for (std::size_t id = 0; id < types.size(); ++id) {
-    const auto value = static_cast<std::int32_t>(id);
-    const std::string& text = parts.tokens[id].text;
-    if (types[id] == PieceType::byte) {
-      model->byte_fallback = true;
-      if (const auto byte = byte_of_token(text)) model->byte_ids[*byte] = value;
-    } else if (types[id] == PieceType::normal || types[id] == PieceType::unused) {
-      model->pieces.emplace(text, value);
-      model->unused[id] = types[id] == PieceType::unused;
-    } else if (types[id] == PieceType::unknown && !model->unknown) {
-      model->unknown = value;
-    }
+    if (types[id] != PieceType::normal && types[id] != PieceType::unused) continue;
+    model->pieces.emplace(pieces[id], static_cast<std::int32_t>(id));
+    model->unused[id] = types[id] == PieceType::unused;
   }
   model->index();
+  return model;
+}
+
+std::unique_ptr<const WordModel> sentencepiece_unigram(std::span<const std::string> pieces,
+                                                       std::span<const float> scores,
+                                                       std::span<const PieceType> types,
+                                                       std::optional<std::int32_t> unknown) {
+  auto model = std::make_unique<UnigramModel>();
+  model->scores.assign(scores.begin(), scores.end());
+  model->single_precision = true;
+  model->byte_fallback = find_bytes(pieces, types, model->byte_ids);
+  model->unknown = unknown ? unknown : unknown_piece(types);
+  float lowest = 0;
+  bool any = false;
+  for (std::size_t id = 0; id < types.size(); ++id) {
+    if (types[id] != PieceType::normal || pieces[id].empty()) continue;
+    model->pieces.insert(pieces[id], static_cast<std::int32_t>(id));
+    lowest = any ? std::min(lowest, scores[id]) : scores[id];
+    any = true;
+  }
+  model->unknown_score = static_cast<double>(lowest - static_cast<float>(kUnknownPenalty));
   return model;
 }
 

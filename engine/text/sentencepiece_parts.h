@@ -25,16 +25,22 @@ enum class SpacePrefix : std::uint8_t {
 
 struct SentencePieceText {
   SpacePrefix prefix = SpacePrefix::every_segment;
+  std::string charsmap = {};  // precompiled; empty: none
+  bool remove_extra_whitespaces = false;
 };
 
 // Sets normalizer, pre-tokeniser and decoder. `name` begins messages.
 [[nodiscard]] Result<void> set_sentencepiece_text(const SentencePieceText& text,
                                                   const std::string& name, TokenizerParts& parts);
 
-// The model over parts.ids; `scores` and `types` are by id.
+// The models over pieces; all lists are by id and of the same length. Control, unknown and
+// user-defined pieces are not what a word is spelt with: they are added tokens.
 [[nodiscard]] std::unique_ptr<const WordModel> sentencepiece_bpe(
-    const TokenizerParts& parts, std::span<const float> scores, std::span<const PieceType> types,
-    std::optional<std::int32_t> unknown);
+    std::span<const std::string> pieces, std::span<const float> scores,
+    std::span<const PieceType> types, std::optional<std::int32_t> unknown);
+[[nodiscard]] std::unique_ptr<const WordModel> sentencepiece_unigram(
+    std::span<const std::string> pieces, std::span<const float> scores,
+    std::span<const PieceType> types, std::optional<std::int32_t> unknown);
 
 [[nodiscard]] std::string with_spaces(std::string_view piece);  // markers written as spaces
 

@@ -3,12 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include <system_error>
 #include <utility>
 
 #include "engine/model/checkpoint.h"
 #include "engine/model/files.h"
+#include "engine/model/strict_json.h"
+#include "engine/text/sentencepiece_file.h"
 #include "engine/text/tokenizer_file.h"
+#include "engine/text/word_cache.h"
 #include "kernels/base/display_text.h"
 #include "kernels/base/utf8.h"
 
@@ -19,45 +24,19 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxTokenizerBytes = std::size_t{64} << 20U;
 
-// One call of encode(): words seen before are not encoded again.
-class WordEncoder {
- public:
-  explicit WordEncoder(const WordModel& model) : m_model(model) {}
-
-  void encode(const TextPiece& word, std::vector<EncodedToken>& tokens) {
-    const std::string_view text = word.text();
-    for (std::size_t begin = 0; begin < text.size();) {
-      const std::size_t end = m_model.part_end(text, begin);
-      const std::size_t offset = word.begin + begin;
-      for (const WordToken& token : lookup(text.substr(begin, end - begin))) {
-        const ByteSpan span = word.source->span(offset + token.begin, offset + token.end);
-        tokens.push_back({TokenId{token.id}, span.begin, span.end});
-      }
-      begin = end;
+void encode_piece(const TextPiece& piece, const WordModel& model, WordCache& words,
+                  std::vector<EncodedToken>& tokens) {
+  const std::string_view text = piece.text();
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = model.part_end(text, begin);
+    const std::size_t offset = piece.begin + begin;
+    for (const WordToken& token : words.tokens_of(text.substr(begin, end - begin))) {
+      const ByteSpan span = piece.source->span(offset + token.begin, offset + token.end);
+      tokens.push_back({TokenId{token.id}, span.begin, span.end});
     }
+    begin = end;
   }
-
- private:
-  static constexpr std::size_t kMaxCachedBytes = 64;
-  static constexpr std::size_t kMaxCachedWords = 65536;
-
-  const std::vector<WordToken>& lookup(std::string_view word) {
-    if (word.size() > kMaxCachedBytes || m_cache.size() >= kMaxCachedWords) {
-      const auto found = m_cache.find(word);
-      if (found != m_cache.end()) return found->second;
-      m_scratch.clear();
-      m_model.encode_word(word, m_scratch);
-      return m_scratch;
-    }
-    const auto [slot, inserted] = m_cache.try_emplace(word);
-    if (inserted) m_model.encode_word(word, slot->second);
-    return slot->second;
-  }
-
-  const WordModel& m_model;
-  std::unordered_map<std::string_view, std::vector<WordToken>> m_cache;  // views into the arena
-  std::vector<WordToken> m_scratch;
-};
+}
 
 class ModelTokenizer final : public Tokenizer {
  public:
@@ -91,7 +70,7 @@ class ModelTokenizer final : public Tokenizer {
     return found.present ? &found : nullptr;
   }
   Result<void> encode_segment(std::string_view text, std::size_t offset, bool parse_special,
-                              TextArena& arena, WordEncoder& words,
+                              TextArena& arena, WordCache& words,
                               std::vector<EncodedToken>& tokens) const;
 
   TokenizerParts m_parts;
@@ -111,8 +90,7 @@ Result<void> ModelTokenizer::prepare_pieces() {
 
 // Text between added tokens that are matched in the text as given.
 Result<void> ModelTokenizer::encode_segment(std::string_view text, std::size_t offset,
-                                            bool parse_special, TextArena& arena,
-                                            WordEncoder& words,
+                                            bool parse_special, TextArena& arena, WordCache& words,
                                             std::vector<EncodedToken>& tokens) const {
   auto normalized = m_parts.normalizer.apply(AlignedText::view_of(text, offset));
   if (!normalized) return tl::unexpected(std::move(normalized.error()));
@@ -126,7 +104,7 @@ Result<void> ModelTokenizer::encode_segment(std::string_view text, std::size_t o
     }
     const auto pieces = m_parts.pre_tokenizer.apply({&source, split.begin, split.end}, arena);
     if (!pieces) return tl::unexpected(pieces.error());
-    for (const TextPiece& piece : *pieces) words.encode(piece, tokens);
+    for (const TextPiece& piece : *pieces) encode_piece(piece, *m_parts.model, words, tokens);
   }
   return {};
 }
@@ -144,7 +122,7 @@ Result<std::vector<EncodedToken>> ModelTokenizer::encode(std::string_view text,
                             escape_for_display(text.substr(bad, 1))));
   }
   TextArena arena;
-  WordEncoder words(*m_parts.model);
+  WordCache words(*m_parts.model);
   std::vector<EncodedToken> tokens;
   if (options.add_special_tokens) {
     for (const std::int32_t id : m_parts.post_processor.before) tokens.push_back({TokenId{id}});
@@ -194,12 +172,47 @@ Result<std::shared_ptr<const Tokenizer>> make_tokenizer(TokenizerParts parts, st
   return tokenizer;
 }
 
+namespace {
+
+// A file beside tokenizer.model; an empty object where it is not there.
+Result<nlohmann::json> read_beside(const fs::path& path) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return nlohmann::json::object();
+  auto document = read_strict_json(path, kMaxTokenizerBytes);
+  if (document && !document->is_object()) {
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: is not an object; fix the tokenizer", display_path(path)));
+  }
+  return document;
+}
+
+Result<std::shared_ptr<const Tokenizer>> open_sentencepiece(const fs::path& path) {
+  const auto bytes = read_whole_file(path, kMaxTokenizerBytes);
+  if (!bytes) return tl::unexpected(bytes.error());
+  const fs::path config_path = path.parent_path() / "tokenizer_config.json";
+  const auto config = read_beside(config_path);
+  if (!config) return tl::unexpected(config.error());
+  const auto added = read_beside(path.parent_path() / "added_tokens.json");
+  if (!added) return tl::unexpected(added.error());
+  auto file = read_sentencepiece_file(*bytes, display_path(path));
+  if (!file) return tl::unexpected(std::move(file.error()));
+  auto parts = sentencepiece_tokenizer(std::move(*file), *config, *added, display_path(path),
+                                       display_path(config_path));
+  if (!parts) return tl::unexpected(std::move(parts.error()));
+  return make_tokenizer(std::move(*parts), sha256_of_bytes(*bytes));
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::open(const fs::path& directory) {
   const fs::path path = directory / "tokenizer.json";
   std::error_code error;
   if (!fs::exists(path, error)) {
+    const fs::path model = directory / "tokenizer.model";
+    if (fs::exists(model, error)) return open_sentencepiece(model);
     return fail(ErrorKind::malformed,
-                fmt::format("{}: has no tokenizer.json; download it, or give token ids",
+                fmt::format("{}: has no tokenizer.json and no tokenizer.model; download one, or "
+                            "give token ids",
                             display_path(directory)));
   }
   const auto text = read_whole_file(path, kMaxTokenizerBytes);

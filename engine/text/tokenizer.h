@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text to token ids and back, as the checkpoint's tokenizer.json says.
+// Text to token ids and back, as the checkpoint's tokenizer.json or tokenizer.model says.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,8 @@ struct EncodeOptions {
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  // Reads DIR/tokenizer.json. Errors: malformed, naming the file and the field.
+  // Reads DIR/tokenizer.json; where there is none, DIR/tokenizer.model with
+  // tokenizer_config.json. Errors: malformed, naming the file and the field.
   [[nodiscard]] static Result<std::shared_ptr<const Tokenizer>> open(
       const std::filesystem::path& directory);
 
@@ -45,9 +46,10 @@ class Tokenizer {
                                            bool skip_special_tokens) const = 0;
   [[nodiscard]] virtual std::size_t vocabulary_size() const = 0;  // highest id + 1
   [[nodiscard]] virtual bool is_special(TokenId id) const = 0;
-  [[nodiscard]] virtual std::string_view kind() const = 0;  // "byte-level BPE", "SentencePiece BPE"
+  [[nodiscard]] virtual std::string_view kind() const = 0;  // "byte-level BPE", "SentencePiece
+                                                            // BPE", "Unigram"
   [[nodiscard]] virtual std::optional<TokenId> id_of(std::string_view piece) const = 0;
-  // SHA-256 of tokenizer.json, lower-case hexadecimal.
+  // SHA-256 of the file, of a GGUF file's tokenizer keys; lower-case hexadecimal.
   [[nodiscard]] virtual const std::string& sha256() const = 0;
 };
 

@@ -39,7 +39,7 @@ Result<TokenizerParts> read_tokenizer(std::string_view text, const std::string& 
   if (done) done = read_part(*document, "pre_tokenizer", name, parts.pre_tokenizer);
   if (done) done = read_part(*document, "post_processor", name, parts.post_processor);
   if (done) done = read_part(*document, "decoder", name, parts.decoder);
-  if (done) done = read_bpe_model(*model, name + ": model", parts);
+  if (done) done = read_model(*model, name + ": model", parts);
   const auto added = document->find("added_tokens");
   if (done && added != document->end()) {
     done = read_added_tokens(*added, name + ": added_tokens", parts);

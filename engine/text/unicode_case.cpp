@@ -2,6 +2,7 @@
 #include <utf8proc.h>
 
 #include "engine/text/normalizer.h"
+#include "engine/text/unicode_versions.h"
 #include "kernels/base/utf8.h"
 
 namespace driftscope {
@@ -49,10 +50,36 @@ AlignedText to_lowercase(AlignedText text) {
 
 AlignedText strip_accents(AlignedText text) {
   return map_characters(text, [](char32_t code_point, std::string& target) {
-    const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(code_point));
-    const bool mark = category == UTF8PROC_CATEGORY_MN || category == UTF8PROC_CATEGORY_MC ||
-                      category == UTF8PROC_CATEGORY_ME;
-    if (!mark) append_utf8(target, code_point);
+    if (!is_accent(code_point)) append_utf8(target, code_point);
+  });
+}
+
+AlignedText collapse_spaces(AlignedText text) {
+  const std::string_view bytes = text.text();
+  AlignedText result;
+  result.reserve(bytes.size());
+  std::size_t pending = bytes.size();  // a space that is not yet known to be the last
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == ' ') {
+      if (result.size() > 0 && pending == bytes.size()) pending = i;
+      continue;
+    }
+    if (pending < bytes.size()) result.append_copy(text, pending, pending + 1);
+    pending = bytes.size();
+    result.append_copy(text, i, i + 1);
+  }
+  return result;
+}
+
+AlignedText nmt_clean(AlignedText text) {
+  return map_characters(text, [](char32_t c, std::string& target) {
+    const bool control = (c >= 0x01 && c <= 0x08) || c == 0x0B || (c >= 0x0E && c <= 0x1F) ||
+                         c == 0x7F || c == 0x8F || c == 0x9F;
+    if (control) return;
+    const bool space = c == 0x09 || c == 0x0A || c == 0x0C || c == 0x0D || c == 0x1680 ||
+                       (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                       c == 0xFEFF || c == 0xFFFD;
+    append_utf8(target, space ? U' ' : c);
   });
 }
 

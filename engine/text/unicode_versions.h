@@ -20,4 +20,7 @@ namespace driftscope {
 // combining class or a decomposition.
 [[nodiscard]] bool is_inert_in_normal_forms(char32_t code_point);
 
+// What StripAccents takes away: the marks of Unicode 9.
+[[nodiscard]] bool is_accent(char32_t code_point);
+
 }  // namespace driftscope
