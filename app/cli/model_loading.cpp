@@ -48,7 +48,8 @@ Result<LoadedModel> load_model(const std::string& path, const Console& console) 
   model.checkpoint = *checkpoint;
   const fs::path directory = model.checkpoint->path();
   std::error_code code;
-  if (fs::exists(directory / "tokenizer.json", code)) {
+  if (fs::exists(directory / "tokenizer.json", code) ||
+      fs::exists(directory / "tokenizer.model", code)) {
     auto tokenizer = Tokenizer::open(directory);
     if (!tokenizer) return tl::unexpected(tokenizer.error());
     model.tokenizer = *tokenizer;
