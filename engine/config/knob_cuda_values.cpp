@@ -52,7 +52,7 @@ const std::map<std::string_view, Values>& honoured() {
       {"fused_qkv", {}},
       {"fused_gate_up", {}},
       {"tensor_parallel", {}},
-      {"all_reduce", {"one_shot", "ring", "tree"}},
+      {"all_reduce", {}},
       {"reduce_dtype", {}},
       {"tensor_parallel_invariant", {}},
       {"cuda_graph", {}},

@@ -17,7 +17,7 @@ struct DeviceAllReduce {
   const float* parts = nullptr;  // [ranks][rows, width]
   const float* bias = nullptr;   // [width], or null
   float* y = nullptr;            // [rows, width]; must not overlap the parts
-  std::int64_t ranks = 0;        // 2 … kMostDeviceRanks
+  std::int64_t ranks = 0;        // 1 … kMostDeviceRanks; 1: nothing is added, nothing rounded
   std::int64_t rows = 0;
   std::int64_t width = 0;
   AllReduceOrder order = AllReduceOrder::one_shot;

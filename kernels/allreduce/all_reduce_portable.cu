@@ -17,7 +17,7 @@ struct Parts {
   std::int64_t element;
 
   [[nodiscard]] __device__ float round(float value) const {
-    return exact::rounded(call.dtype, value);
+    return call.ranks == 1 ? value : exact::rounded(call.dtype, value);
   }
   // What a rank sends first.
   [[nodiscard]] __device__ float of(std::int64_t rank) const {
@@ -84,7 +84,7 @@ __global__ void add_ranks(DeviceAllReduce a) {
 }  // namespace
 
 cudaError_t launch_all_reduce(const DeviceAllReduce& a, cudaStream_t stream) {
-  if (a.ranks < 2 || a.ranks > kMostDeviceRanks || a.rows < 0 || a.width < 0 ||
+  if (a.ranks < 1 || a.ranks > kMostDeviceRanks || a.rows < 0 || a.width < 0 ||
       a.dtype == Dtype::f64) {
     return cudaErrorInvalidValue;
   }

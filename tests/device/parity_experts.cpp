@@ -225,7 +225,7 @@ void add_message(Tally& tally, const Device& device, const AllReduceVariant& var
 
 Line all_reduce_line(const Device& device, const AllReduceVariant& variant) {
   Tally tally(fmt::format("all-reduce, {}", variant.name), device);
-  for (const std::int64_t ranks : {2, 3, 4, 7, 8, 16}) {
+  for (const std::int64_t ranks : {1, 2, 3, 4, 7, 8, 16}) {
     for (const std::int64_t rows : {1, 3}) {
       for (const std::int64_t width : {1, 5, 64, 101}) {
         for (const Dtype dtype : kStored) {

@@ -136,6 +136,23 @@ TEST(SimtHarness, AnIndexOutsideABufferIsReported) {
   EXPECT_THAT(fault_of(write_at, 1, &host, 0), HasSubstr("no device memory"));
 }
 
+TEST(SimtHarness, AKernelStaysOnItsGpu) {
+  simt::set_devices(2);
+  const test::DeviceArray<float> on_first(4);
+  ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
+  EXPECT_THAT(fault_of(write_at, 1, on_first.data(), 0), HasSubstr("no device memory"));
+  cudaStream_t of_second = nullptr;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&of_second, cudaStreamNonBlocking), cudaSuccess);
+  ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+  EXPECT_EQ(fault_of(write_at, 1, on_first.data(), 0), "");
+  EXPECT_EQ(launch(write_at, "write_at", {dim3(1), dim3(1), 0}, of_second, on_first.data(), 0),
+            cudaErrorInvalidResourceHandle);
+  EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
+  cudaStreamDestroy(of_second);
+  simt::clear_faults();
+  simt::set_devices(1);
+}
+
 __global__ void read_unwritten(float* out) {
   DRIFTSCOPE_SHARED(float, values, 8);
   if (threadIdx.x < 7) values[threadIdx.x] = 1.0F;

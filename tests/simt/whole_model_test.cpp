@@ -142,41 +142,6 @@ TEST(CudaBackend, WhatAGraphCannotHoldIsNamed) {
   EXPECT_THAT(backend.error().message, HasSubstr("knob cuda_graph: in a mixture of experts"));
 }
 
-TEST(CudaBackend, RanksThatCannotShareTheModelAreNamed) {
-  CudaResources cuda(simt_module());
-  const auto backend =
-      cuda.open(random_checkpoint({}), config_of("backend=cuda tensor_parallel=8"));
-  ASSERT_FALSE(backend);
-  EXPECT_THAT(backend.error().message, HasSubstr("8 ranks cannot share 4 attention heads"));
-}
-
-// With the tree-aligned plans any number of ranks gives the same bits; without them it does not.
-TEST_F(WholeModel, RanksGiveTheSameBitsWhereTheirTreeIsOne) {
-  const auto checkpoint = random_checkpoint({});
-  CudaResources cuda(simt_module());
-  const auto bits = [&](const std::string& settings) {
-    const auto backend = cuda.open(checkpoint, config_of("backend=cuda " + settings));
-    return parity::transcript(**backend);
-  };
-  const std::string invariant = " tensor_parallel_invariant=true all_reduce=tree";
-  const auto one = bits("tensor_parallel=1" + invariant);
-  EXPECT_EQ(one, bits("tensor_parallel=2" + invariant));
-  EXPECT_EQ(one, bits("tensor_parallel=4" + invariant));
-  EXPECT_NE(bits("tensor_parallel=1"), bits("tensor_parallel=4 all_reduce=ring reduce_dtype=bf16"));
-}
-
-TEST_F(WholeModel, RanksAreInThePlans) {
-  const auto checkpoint = random_checkpoint({});
-  CudaResources cuda(simt_module());
-  const auto backend = cuda.open(
-      checkpoint, config_of("backend=cuda tensor_parallel=4 all_reduce=ring reduce_dtype=bf16"));
-  ASSERT_TRUE(backend);
-  static_cast<void>(parity::transcript(**backend));
-  const std::vector<std::string> plans = (*backend)->plans();
-  EXPECT_THAT(plans, testing::Contains(HasSubstr("decode q_proj m=2 n=8 k=32 ranks=4: lanes=32")));
-  EXPECT_THAT(plans, testing::Contains(HasSubstr("decode all_reduce ring ranks=4 dtype=bf16")));
-}
-
 TEST(CudaVendor, AModuleWithoutCublasSaysSo) {
   const auto checkpoint = random_checkpoint({});
   CudaResources cuda(simt_module());

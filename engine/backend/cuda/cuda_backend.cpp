@@ -18,12 +18,12 @@ namespace {
 class CudaBackend final : public Backend {
  public:
   CudaBackend(std::shared_ptr<CudaSession> session, std::shared_ptr<const CudaWeights> weights,
-              const RunConfig& config)
+              const RunConfig& config, std::shared_ptr<CudaRankGroup> group)
       : m_session(session),
         m_weights(weights),
         m_kv_dtype(config.kv_dtype),
         m_kv_page(config.attention_page),
-        m_pass(std::move(session), std::move(weights), config) {}
+        m_pass(std::move(session), std::move(weights), config, std::move(group)) {}
 
   [[nodiscard]] const ModelDescription& model() const override {
     return m_weights->checkpoint().description();
@@ -85,6 +85,12 @@ Result<void> check_combination(const RunConfig& config, const ModelDescription& 
         "knob cuda_graph: in a mixture of experts the routes decide which kernels run, so no graph "
         "can hold a call; give --set cuda_graph=false");
   }
+  if (config.all_reduce == AllReduce::nccl && config.tensor_parallel > 1 && config.cuda_graph) {
+    return refuse(
+        "knob cuda_graph: no graph holds NCCL's sums in this version; give --set cuda_graph=false "
+        "or "
+        "all_reduce=ring");
+  }
   if (model.moe.softmax_of_chosen || model.moe.swiglu_limit > 0.0) {
     return refuse(fmt::format(
         "knob backend: cuda: the experts of {} run on the host only in this version; give --set "
@@ -112,6 +118,16 @@ Result<std::shared_ptr<CudaSession>> CudaResources::session(int streams) {
   auto session = CudaSession::open(m_module, streams);
   if (session) known = *session;
   return session;
+}
+
+Result<std::shared_ptr<CudaRankGroup>> CudaResources::group(
+    const std::shared_ptr<CudaSession>& session, const RunConfig& config) {
+  if (config.all_reduce != AllReduce::nccl || config.tensor_parallel == 1) return nullptr;
+  std::weak_ptr<CudaRankGroup>& known = m_groups[{config.cuda_streams, config.tensor_parallel}];
+  if (auto group = known.lock()) return group;
+  auto group = CudaRankGroup::open(m_module, session, static_cast<int>(config.tensor_parallel));
+  if (group) known = *group;
+  return group;
 }
 
 Result<std::shared_ptr<const CudaWeights>> CudaResources::weights(
@@ -153,9 +169,12 @@ Result<std::unique_ptr<Backend>> CudaResources::open(
         fmt::format("knob backend: cuda: {}; or give --set backend=host", error.message);
     return tl::unexpected(std::move(error));
   }
+  auto ranks = group(*session, config);
+  if (!ranks) return tl::unexpected(ranks.error());
   auto loaded = weights(*session, checkpoint, config);
   if (!loaded) return tl::unexpected(loaded.error());
-  return std::make_unique<CudaBackend>(*std::move(session), *std::move(loaded), config);
+  return std::make_unique<CudaBackend>(*std::move(session), *std::move(loaded), config,
+                                       *std::move(ranks));
 }
 
 }  // namespace driftscope

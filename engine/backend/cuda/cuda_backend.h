@@ -5,9 +5,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "engine/backend/backend.h"
 #include "engine/backend/cuda/cuda_module.h"
+#include "engine/backend/cuda/cuda_rank_group.h"
 #include "engine/backend/cuda/cuda_session.h"
 #include "engine/backend/cuda/cuda_weights.h"
 
@@ -32,6 +35,9 @@ class CudaResources {
     std::weak_ptr<const CudaWeights> loaded;
   };
   [[nodiscard]] Result<std::shared_ptr<CudaSession>> session(int streams);
+  // Null where no NCCL is asked for.
+  [[nodiscard]] Result<std::shared_ptr<CudaRankGroup>> group(
+      const std::shared_ptr<CudaSession>& session, const RunConfig& config);
   [[nodiscard]] Result<std::shared_ptr<const CudaWeights>> weights(
       const std::shared_ptr<CudaSession>& session,
       const std::shared_ptr<const ModelCheckpoint>& checkpoint, const RunConfig& config);
@@ -39,6 +45,8 @@ class CudaResources {
   std::mutex m_mutex;
   std::shared_ptr<const CudaModule> m_module;
   std::map<int, std::weak_ptr<CudaSession>> m_sessions;  // by streams
+  std::map<std::pair<std::int64_t, std::int64_t>, std::weak_ptr<CudaRankGroup>>
+      m_groups;  // by streams and ranks
   std::vector<Loaded> m_loaded;
 };
 

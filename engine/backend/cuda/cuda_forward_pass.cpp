@@ -34,13 +34,13 @@ Dtype table_dtype(RopeTableDtype dtype) {
 
 CudaForwardPass::CudaForwardPass(std::shared_ptr<CudaSession> session,
                                  std::shared_ptr<const CudaWeights> weights,
-                                 const RunConfig& config)
+                                 const RunConfig& config, std::shared_ptr<CudaRankGroup> group)
     : m_session(std::move(session)),
       m_weights(std::move(weights)),
       m_model(m_weights->checkpoint().description()),
       m_config(config),
       m_rounding(rounding_scheme(config)),
-      m_matmuls(m_session, config),
+      m_matmuls(m_session, config, std::move(group)),
       m_taps(m_session, m_model),
       m_experts({.session = *m_session,
                  .model = m_model,

@@ -27,8 +27,9 @@ namespace driftscope {
 
 class CudaForwardPass {
  public:
+  // `group`: the ranks of all_reduce=nccl, else null.
   CudaForwardPass(std::shared_ptr<CudaSession> session, std::shared_ptr<const CudaWeights> weights,
-                  const RunConfig& config);
+                  const RunConfig& config, std::shared_ptr<CudaRankGroup> group);
   ~CudaForwardPass();
   CudaForwardPass(const CudaForwardPass&) = delete;
   CudaForwardPass& operator=(const CudaForwardPass&) = delete;

@@ -47,6 +47,7 @@ struct CudaDeviceInfo {
 
 struct CudaContext;  // a device in use: its streams, and whether it has failed
 struct CudaGraph;    // work recorded once
+struct CudaGroup;    // ranks with a GPU each that add up through NCCL
 
 struct CudaContextOptions {
   int device = 0;
@@ -85,6 +86,16 @@ struct CudaVendorAlgorithm {
   uint64_t library_version;
 };
 
+// parts[r] = sum over the ranks r of round(parts[r]), in the order and with the roundings of NCCL,
+// which depend on its version, the GPUs, how they are connected, and its environment variables. On
+// each rank's stream 0.
+struct CudaGroupSum {
+  float* const* parts = nullptr;    // [ranks], each in its own GPU's memory, [count]
+  void* const* narrowed = nullptr;  // [ranks], the same of `dtype`; not read for f32
+  int64_t count = 0;
+  Dtype dtype = Dtype::f32;  // f32, bf16 or f16: of what ranks send
+};
+
 struct CudaTable {
   int interface_version;
   int (*get_versions)(CudaVersions*, CudaMessage*);
@@ -116,6 +127,11 @@ struct CudaTable {
   int (*fork)(CudaContext*, CudaMessage*);
   int (*join)(CudaContext*, CudaMessage*);
 
+  // From one GPU's memory to another's: after what stream 0 of `from` was given so far, before what
+  // stream 0 of `to` is given next.
+  int (*copy_between)(CudaContext* to, void* target, CudaContext* from, const void* source,
+                      size_t bytes, CudaMessage*);
+
   // What is given to the streams between the two is recorded instead of run.
   int (*begin_graph)(CudaContext*, CudaMessage*);
   int (*end_graph)(CudaContext*, CudaGraph**, CudaMessage*);
@@ -141,6 +157,11 @@ struct CudaTable {
   // Null where the module was built without cuBLAS.
   int (*vendor_matmul)(CudaContext*, int stream, const CudaVendorMatmul*, CudaVendorAlgorithm*,
                        CudaMessage*);
+  // Null where the module was built without NCCL's header. The contexts outlive the group.
+  int (*open_group)(CudaContext* const* ranks, int count, CudaGroup**, CudaMessage*);
+  void (*close_group)(CudaGroup*);
+  int (*group_version)(const CudaGroup*);  // 22809 is 2.28.9
+  int (*group_sum)(CudaGroup*, const CudaGroupSum*, CudaMessage*);
 };
 
 // The one symbol that the module exports.

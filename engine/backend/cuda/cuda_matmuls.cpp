@@ -8,8 +8,6 @@
 #include <cassert>
 #include <utility>
 
-#include "engine/config/knob.h"
-
 namespace driftscope {
 
 namespace {
@@ -23,7 +21,7 @@ AllReduceOrder order_of_ranks(AllReduce all_reduce) {
     case AllReduce::tree:
       return AllReduceOrder::tree;
     case AllReduce::one_shot:
-    case AllReduce::nccl:  // check_config() refuses it here
+    case AllReduce::nccl:  // one part is left, so nothing is added
       return AllReduceOrder::one_shot;
   }
   return AllReduceOrder::one_shot;
@@ -52,8 +50,9 @@ DeviceMatmul outputs_of(DeviceMatmul request, std::int64_t first, std::int64_t c
   return request;
 }
 
-// Terms [first, first + count). y: [m, n], contiguous.
-DeviceMatmul terms_of(DeviceMatmul request, std::int64_t first, std::int64_t count) {
+}  // namespace
+
+DeviceMatmul CudaMatmuls::terms_of(DeviceMatmul request, std::int64_t first, std::int64_t count) {
   request.k = count;
   request.x += first;
   if (request.quantised.present()) {
@@ -64,15 +63,6 @@ DeviceMatmul terms_of(DeviceMatmul request, std::int64_t first, std::int64_t cou
   }
   return request;
 }
-
-}  // namespace
-
-CudaMatmuls::CudaMatmuls(std::shared_ptr<CudaSession> session, const RunConfig& config)
-    : m_session(std::move(session)),
-      m_config(config),
-      m_all_reduce_text(fmt::format("all_reduce {} ranks={} dtype={}",
-                                    get_knob(config, *find_knob("all_reduce")),
-                                    config.tensor_parallel, dtype_name(config.reduce_dtype))) {}
 
 Result<const int*> CudaMatmuls::order_of(const ReductionPlan& plan) {
   if (plan.split_combine != SplitCombine::arrival || plan.split_k == 1) return nullptr;
@@ -141,37 +131,42 @@ Result<void> CudaMatmuls::share_terms(Phase phase, std::string_view operation,
   plans.record(phase, operation, shape.m, share.n, share.k, plan, share.shards);
   if (share.shards == 1)
     return multiply(request_of(projection), plan, projection.stream, generation);
-  return reduce(phase, projection, share, plan, plans, generation);
+  plans.record_message(phase, m_all_reduce_text, projection.m * share.n);
+  return m_group ? reduce_by_nccl(projection, {share, plan}, generation)
+                 : reduce(projection, {share, plan}, generation);
 }
 
-Result<void> CudaMatmuls::reduce(Phase phase, const CudaProjection& projection,
-                                 const RankShape& share, const ReductionPlan& plan, PlanLog& plans,
+Result<void> CudaMatmuls::reduce(const CudaProjection& projection, const RankShare& share,
                                  int& generation) {
-  const std::int64_t message = projection.m * share.n;
+  const std::int64_t message = projection.m * share.shape.n;
   DeviceList& partial = m_scratch[projection.stream].partial;
-  const auto bytes = static_cast<std::size_t>(share.shards * message) * sizeof(float);
+  const auto bytes = static_cast<std::size_t>(share.shape.shards * message) * sizeof(float);
   if (auto done = partial.reserve(*m_session, bytes, generation); !done) return done;
   const DeviceMatmul whole = request_of(projection);
-  for (std::int64_t rank = 0; rank < share.shards; ++rank) {
-    DeviceMatmul own = terms_of(whole, rank * share.k, share.k);
+  for (std::int64_t rank = 0; rank < share.shape.shards; ++rank) {
+    DeviceMatmul own = terms_of(whole, rank * share.shape.k, share.shape.k);
     own.bias = nullptr;
     own.output_dtype = Dtype::f32;
     own.y = partial.as<float>() + rank * message;
-    if (auto done = multiply(own, plan, projection.stream, generation); !done) return done;
+    if (auto done = multiply(own, share.plan, projection.stream, generation); !done) return done;
   }
-  plans.record_message(phase, m_all_reduce_text, message);
+  finish_sum(projection, partial.as<float>(), share.shape.shards);
+  return {};
+}
+
+void CudaMatmuls::finish_sum(const CudaProjection& projection, const float* parts,
+                             std::int64_t ranks) {
   m_session->run(m_session->table().all_reduce,
-                 DeviceAllReduce{.parts = partial.as<float>(),
-                                 .bias = whole.bias,
-                                 .y = whole.y,
-                                 .ranks = share.shards,
-                                 .rows = whole.m,
-                                 .width = whole.n,
+                 DeviceAllReduce{.parts = parts,
+                                 .bias = projection.weight->bias,
+                                 .y = projection.y,
+                                 .ranks = ranks,
+                                 .rows = projection.m,
+                                 .width = projection.weight->rows,
                                  .order = order_of_ranks(m_config.all_reduce),
                                  .dtype = m_config.reduce_dtype,
-                                 .output_dtype = whole.output_dtype},
+                                 .output_dtype = projection.output_dtype},
                  projection.stream);
-  return {};
 }
 
 Result<void> CudaMatmuls::multiply(DeviceMatmul request, const ReductionPlan& plan, int stream,

@@ -3,7 +3,8 @@
 //
 // Tensor-parallel ranks are shards of the one device: each computes its share of a matrix under the
 // plan for that share's shape, as the host's Projector says, and the sums over terms meet in our
-// own all-reduce.
+// own all-reduce. With all_reduce=nccl the ranks of those are on a GPU each
+// (cuda_matmuls_nccl.cpp).
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/backend/cuda/cuda_rank_group.h"
 #include "engine/backend/cuda/cuda_session.h"
 #include "engine/backend/cuda/cuda_weights.h"
 #include "engine/backend/host/plan_log.h"
@@ -36,7 +38,12 @@ struct CudaProjection {
 
 class CudaMatmuls {
  public:
-  CudaMatmuls(std::shared_ptr<CudaSession> session, const RunConfig& config);
+  // `group`: the ranks of all_reduce=nccl, else null.
+  CudaMatmuls(std::shared_ptr<CudaSession> session, const RunConfig& config,
+              std::shared_ptr<CudaRankGroup> group);
+  CudaMatmuls(const CudaMatmuls&) = delete;
+  CudaMatmuls& operator=(const CudaMatmuls&) = delete;
+  ~CudaMatmuls();
 
   // As Projector's two. `operation` has static storage. Errors: engine (an order of arrival or a
   // workspace does not fit). Later ones stay in the session.
@@ -63,9 +70,31 @@ class CudaMatmuls {
   [[nodiscard]] static DeviceMatmul request_of(const CudaProjection& projection);
   [[nodiscard]] Result<void> multiply(DeviceMatmul request, const ReductionPlan& plan, int stream,
                                       int& generation);
-  [[nodiscard]] Result<void> reduce(Phase phase, const CudaProjection& projection,
-                                    const RankShape& share, const ReductionPlan& plan,
-                                    PlanLog& plans, int& generation);
+  struct RankShare {
+    RankShape shape;
+    ReductionPlan plan;
+  };
+  [[nodiscard]] Result<void> reduce(const CudaProjection& projection, const RankShare& share,
+                                    int& generation);
+  // y = the sum of `ranks` parts, one after the other, with bias and rounding.
+  void finish_sum(const CudaProjection& projection, const float* parts, std::int64_t ranks);
+  // Terms [first, first + count). y: [m, n], contiguous.
+  [[nodiscard]] static DeviceMatmul terms_of(DeviceMatmul request, std::int64_t first,
+                                             std::int64_t count);
+
+  struct Peer;
+  struct CudaSumBuffers {
+    float* part;
+    void* narrowed;
+  };
+  void add_peers();
+  [[nodiscard]] Result<void> reduce_by_nccl(const CudaProjection& projection,
+                                            const RankShare& share, int& generation);
+  [[nodiscard]] Result<void> run_peer(std::size_t rank, CudaProjection projection,
+                                      const RankShare& share, std::vector<CudaSumBuffers>& buffers);
+  [[nodiscard]] Result<void> sum_share(std::size_t rank, const CudaProjection& projection,
+                                       const RankShare& share, std::vector<CudaSumBuffers>& buffers,
+                                       int& generation);
   // Room for the codes of x.
   [[nodiscard]] Result<void> give_code_space(DeviceMatmul& request, Scratch& scratch,
                                              int& generation);
@@ -77,6 +106,8 @@ class CudaMatmuls {
 
   std::shared_ptr<CudaSession> m_session;
   RunConfig m_config;
+  std::shared_ptr<CudaRankGroup> m_group;
+  std::vector<std::unique_ptr<Peer>> m_peers;  // ranks 1 …
   std::string m_all_reduce_text;
   std::map<int, DeviceMemory> m_orders;  // by split_k
   std::map<int, Scratch> m_scratch;      // by stream

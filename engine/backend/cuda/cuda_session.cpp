@@ -25,7 +25,7 @@ DeviceMemory::~DeviceMemory() {
 }
 
 Result<std::shared_ptr<CudaSession>> CudaSession::open(std::shared_ptr<const CudaModule> module,
-                                                       int streams) {
+                                                       int streams, int device) {
   const auto devices = module->devices();
   if (!devices) return tl::unexpected(devices.error());
   if (devices->empty()) {
@@ -34,6 +34,7 @@ Result<std::shared_ptr<CudaSession>> CudaSession::open(std::shared_ptr<const Cud
                 "backend=host");
   }
   CudaContextOptions options;
+  options.device = device;
   options.streams = streams;
   CudaContext* context = nullptr;
   CudaMessage message{};

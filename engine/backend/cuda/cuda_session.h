@@ -43,7 +43,7 @@ class CudaSession : public std::enable_shared_from_this<CudaSession> {
  public:
   // Errors: engine (no driver, no device, no such number of streams).
   [[nodiscard]] static Result<std::shared_ptr<CudaSession>> open(
-      std::shared_ptr<const CudaModule> module, int streams);
+      std::shared_ptr<const CudaModule> module, int streams, int device = 0);
   CudaSession(std::shared_ptr<const CudaModule> module, CudaContext* context)
       : m_module(std::move(module)), m_context(context) {}
   CudaSession(const CudaSession&) = delete;

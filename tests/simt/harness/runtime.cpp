@@ -29,6 +29,7 @@ struct GraphExec {
 struct Stream {
   std::unique_ptr<Graph> capture;  // while it is being captured
   bool origin = false;             // the stream on which the capture began
+  int device = 0;
 };
 struct Event {
   Graph* capture = nullptr;  // recorded inside this capture
@@ -36,9 +37,17 @@ struct Event {
 
 namespace {
 
+struct Allocation {
+  std::size_t bytes;
+  int device;
+};
+
 struct Runtime {
-  std::map<const char*, std::size_t> buffers;  // device memory by its first byte
-  Buffer recent;                               // most look-ups ask for the same few
+  std::map<const char*, Allocation> buffers;  // device memory by its first byte
+  int devices = 1;
+  int device = 0;    // the current one
+  int running = -1;  // the one that a kernel runs on
+  Buffer recent;     // most look-ups ask for the same few
   std::vector<std::string> faults;
   cudaError_t sticky = cudaSuccess;
   cudaError_t last = cudaSuccess;
@@ -89,8 +98,21 @@ cudaError_t enqueue(cudaStream_t stream, Work work) {
   return finish(work());
 }
 
-cudaError_t run_kernel(const std::string& kernel, const Shape& shape,
+// For as long as a kernel runs.
+class Running {
+ public:
+  explicit Running(int device) {
+    runtime().running = device;
+    if (runtime().devices > 1) runtime().recent = {};
+  }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  ~Running() { runtime().running = -1; }
+};
+
+cudaError_t run_kernel(const std::string& kernel, const Shape& shape, int device,
                        const std::function<void()>& body) {
+  const Running running(device);
   ++runtime().launches;
   uint3 block;
   for (block.z = 0; block.z < shape.grid.z; ++block.z) {
@@ -116,6 +138,10 @@ void clear_faults() {
 }
 void raise_fault(const std::string& text) { throw Fault{text}; }
 void set_memory_limit(std::size_t bytes) { runtime().limit = bytes; }
+void set_devices(int count) {
+  runtime().devices = count;
+  runtime().device = 0;
+}
 std::size_t memory_in_use() { return runtime().in_use; }
 std::size_t launches() { return runtime().launches; }
 
@@ -126,8 +152,9 @@ Buffer buffer_of(const void* address) {
   auto after = runtime().buffers.upper_bound(byte);
   if (after == runtime().buffers.begin()) return {};
   --after;
-  const Buffer found{after->first, after->first + after->second};
+  const Buffer found{after->first, after->first + after->second.bytes};
   if (byte >= found.end) return {};
+  if (runtime().running >= 0 && runtime().running != after->second.device) return {};
   runtime().recent = found;
   return found;
 }
@@ -155,8 +182,10 @@ cudaError_t submit(const char* kernel, const Shape& shape, cudaStream_t stream,
       shape.grid.y > 65535 || shape.grid.z > 65535) {
     return finish(cudaErrorInvalidValue);
   }
-  return enqueue(stream, [name = std::string(kernel), shape, work = std::move(body)] {
-    return run_kernel(name, shape, work);
+  const int device = runtime().device;
+  if (stream != nullptr && stream->device != device) return finish(cudaErrorInvalidResourceHandle);
+  return enqueue(stream, [name = std::string(kernel), shape, device, work = std::move(body)] {
+    return run_kernel(name, shape, device, work);
   });
 }
 
@@ -197,18 +226,20 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = runtime().devices;
   return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  if (device != 0) return simt::finish(cudaErrorInvalidDevice);
+  if (device < 0 || device >= runtime().devices) return simt::finish(cudaErrorInvalidDevice);
   std::strcpy(properties->name, "SIMT harness");
   properties->multiProcessorCount = 1;
   properties->totalGlobalMem = runtime().limit;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : simt::finish(cudaErrorInvalidDevice);
+  if (device < 0 || device >= runtime().devices) return simt::finish(cudaErrorInvalidDevice);
+  runtime().device = device;
+  return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
   *total = runtime().limit;
@@ -225,7 +256,7 @@ cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {
   auto* memory = static_cast<char*>(std::aligned_alloc(kAlignment, rounded));
   if (memory == nullptr) return simt::finish(cudaErrorMemoryAllocation);
   std::memset(memory, 0xff, bytes);  // as floats: NaN, so what was never written shows
-  runtime().buffers[memory] = bytes;
+  runtime().buffers[memory] = {bytes, runtime().device};
   runtime().in_use += bytes;
   *pointer = memory;
   return cudaSuccess;
@@ -234,7 +265,7 @@ cudaError_t cudaFree(void* pointer) {
   if (pointer == nullptr) return cudaSuccess;
   const auto found = runtime().buffers.find(static_cast<char*>(pointer));
   if (found == runtime().buffers.end()) return simt::finish(cudaErrorInvalidValue);
-  runtime().in_use -= found->second;
+  runtime().in_use -= found->second.bytes;
   runtime().buffers.erase(found);
   runtime().recent = {};
   std::free(pointer);
@@ -252,6 +283,17 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t stream) {
   return simt::enqueue(stream, [=] { return simt::copy(target, source, bytes, kind); });
 }
+cudaError_t cudaMemcpyPeerAsync(void* target, int target_device, const void* source,
+                                int source_device, std::size_t bytes, cudaStream_t stream) {
+  for (const auto& [address, device] :
+       {std::pair{static_cast<const void*>(target), target_device}, {source, source_device}}) {
+    const auto found = runtime().buffers.find(simt::buffer_of(address).begin);
+    if (found == runtime().buffers.end() || found->second.device != device) {
+      return simt::finish(cudaErrorInvalidValue);
+    }
+  }
+  return cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToDevice, stream);
+}
 cudaError_t cudaMemcpy(void* target, const void* source, std::size_t bytes, cudaMemcpyKind kind) {
   return cudaMemcpyAsync(target, source, bytes, kind, nullptr);
 }
@@ -265,6 +307,7 @@ cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStre
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new simt::Stream;
+  (*stream)->device = runtime().device;
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {

@@ -6,6 +6,7 @@
 namespace driftscope {
 
 CudaContext::~CudaContext() {
+  static_cast<void>(cudaSetDevice(device));
   for (const cudaEvent_t event : joined) cudaEventDestroy(event);
   for (const cudaEvent_t event : copied) cudaEventDestroy(event);
   if (forked != nullptr) cudaEventDestroy(forked);
@@ -42,7 +43,13 @@ int report(CudaContext* context, cudaError_t error, const char* call, CudaMessag
 }
 
 int check_usable(const CudaContext& context, CudaMessage* message) {
-  if (context.failed == cudaSuccess) return 0;
+  if (context.failed == cudaSuccess) {
+    const cudaError_t error = cudaSetDevice(context.device);
+    if (error == cudaSuccess) return 0;
+    std::snprintf(message->text, sizeof message->text, "cudaSetDevice: %s",
+                  cudaGetErrorString(error));
+    return static_cast<int>(error);
+  }
   std::snprintf(message->text, sizeof message->text,
                 "the device failed earlier, in %s: %s; nothing more runs on it in this process",
                 context.failed_in.c_str(), cudaGetErrorString(context.failed));

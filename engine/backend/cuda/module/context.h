@@ -14,6 +14,7 @@ namespace driftscope {
 inline constexpr int kCopySlots = 16;
 
 struct CudaContext {
+  int device = 0;
   std::vector<cudaStream_t> streams;  // 0: the main one
   cudaStream_t copy_stream = nullptr;
   cudaEvent_t forked = nullptr;
@@ -36,8 +37,16 @@ struct CudaGraph {
 
 // 0, or the error and its line; remembers one that leaves the device unusable.
 int report(CudaContext* context, cudaError_t error, const char* call, CudaMessage* message);
-// 0, or the error that the context failed with earlier.
+// 0, or the error that the context failed with earlier. Makes its device the thread's current one.
 int check_usable(const CudaContext& context, CudaMessage* message);
+
+#if !defined(DRIFTSCOPE_SIMT) && __has_include(<nccl.h>)
+#define DRIFTSCOPE_HAS_NCCL
+int open_group(CudaContext* const* ranks, int count, CudaGroup** group, CudaMessage* message);
+void close_group(CudaGroup* group);
+int group_version(const CudaGroup* group);
+int group_sum(CudaGroup* group, const CudaGroupSum* request, CudaMessage* message);
+#endif
 
 #if !defined(DRIFTSCOPE_SIMT)
 int vendor_matmul(CudaContext* context, int stream, const CudaVendorMatmul* request,

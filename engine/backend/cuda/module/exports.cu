@@ -81,6 +81,7 @@ int open_context(const CudaContextOptions* options, CudaContext** result, CudaMe
   }
   DRIFTSCOPE_TRY(cudaSetDevice(options->device));
   auto made = std::make_unique<CudaContext>();
+  made->device = options->device;
   if (const int status = make_streams(made.get(), options->streams, message); status != 0) {
     return status;
   }
@@ -107,7 +108,10 @@ int allocate(CudaContext* context, const char* what, std::size_t bytes, void** p
   return static_cast<int>(error);
 }
 
-void release(CudaContext*, void* pointer) { cudaFree(pointer); }
+void release(CudaContext* context, void* pointer) {
+  static_cast<void>(cudaSetDevice(context->device));
+  cudaFree(pointer);
+}
 
 int allocate_pinned(CudaContext* context, std::size_t bytes, void** pointer, CudaMessage* message) {
   *pointer = nullptr;
@@ -170,6 +174,19 @@ int start_copy(CudaContext* context, int slot, void* pinned, const void* source,
 int wait_copy(CudaContext* context, int slot, CudaMessage* message) {
   DRIFTSCOPE_USABLE;
   DRIFTSCOPE_TRY(cudaEventSynchronize(context->copied[static_cast<std::size_t>(slot)]));
+  return 0;
+}
+
+int copy_between(CudaContext* to, void* target, CudaContext* from, const void* source,
+                 std::size_t bytes, CudaMessage* message) {
+  CudaContext* context = from;
+  DRIFTSCOPE_USABLE;
+  DRIFTSCOPE_TRY(cudaEventRecord(from->computed, from->streams[0]));
+  context = to;
+  DRIFTSCOPE_USABLE;
+  DRIFTSCOPE_TRY(cudaStreamWaitEvent(to->streams[0], from->computed, 0));
+  DRIFTSCOPE_TRY(
+      cudaMemcpyPeerAsync(target, to->device, source, from->device, bytes, to->streams[0]));
   return 0;
 }
 
@@ -269,6 +286,7 @@ constexpr CudaTable kTable = {
     .wait_copy = wait_copy,
     .fork = fork_streams,
     .join = join_streams,
+    .copy_between = copy_between,
     .begin_graph = begin_graph,
     .end_graph = end_graph,
     .run_graph = run_graph,
@@ -293,6 +311,17 @@ constexpr CudaTable kTable = {
     .vendor_matmul = nullptr,
 #else
     .vendor_matmul = vendor_matmul,
+#endif
+#if defined(DRIFTSCOPE_HAS_NCCL)
+    .open_group = open_group,
+    .close_group = close_group,
+    .group_version = group_version,
+    .group_sum = group_sum,
+#else
+    .open_group = nullptr,
+    .close_group = nullptr,
+    .group_version = nullptr,
+    .group_sum = nullptr,
 #endif
 };
 

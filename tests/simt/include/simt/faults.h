@@ -26,6 +26,9 @@ void set_order(Order order);
 // Device memory, for tests: the bytes that cudaMalloc still grants (default: no limit).
 void set_memory_limit(std::size_t bytes);
 [[nodiscard]] std::size_t memory_in_use();
+// GPUs of the machine (default: 1). A kernel runs on the thread's current one, finds the memory of
+// no other, and may be given to its streams only.
+void set_devices(int count);
 [[nodiscard]] std::size_t launches();  // kernels run so far
 
 }  // namespace simt
