@@ -91,12 +91,6 @@ Result<void> check_combination(const RunConfig& config, const ModelDescription& 
         "or "
         "all_reduce=ring");
   }
-  if (model.moe.softmax_of_chosen || model.moe.swiglu_limit > 0.0) {
-    return refuse(fmt::format(
-        "knob backend: cuda: the experts of {} run on the host only in this version; give --set "
-        "backend=host",
-        model.model_type));
-  }
   return check_ranks(config, model);
 }
 
