@@ -40,7 +40,7 @@ Result<AlignedText> replace(AlignedText text, const Pattern& pattern, const std:
   if (!matches) return tl::unexpected(matches.error());
   if (matches->empty()) return text;
   AlignedText result;
-  result.reserve(text.size());
+  result.reserve(text.size() + matches->size() * content.size());
   std::size_t copied = 0;
   for (const PatternMatch& match : *matches) {
     result.append_copy(text, copied, match.begin);

@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kBytesPerToken = 3;  // a guess, to reserve by
 constexpr std::size_t kMaxTokenizerBytes = std::size_t{64} << 20U;
 
 void encode_piece(const TextPiece& piece, const WordModel& model, WordCache& words,
@@ -124,6 +125,7 @@ Result<std::vector<EncodedToken>> ModelTokenizer::encode(std::string_view text,
   TextArena arena;
   WordCache words(*m_parts.model);
   std::vector<EncodedToken> tokens;
+  tokens.reserve(text.size() / kBytesPerToken + 2);
   if (options.add_special_tokens) {
     for (const std::int32_t id : m_parts.post_processor.before) tokens.push_back({TokenId{id}});
   }
