@@ -23,9 +23,9 @@ node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 18 ? 0 : 1)
 mkdir -p "$folder" || exit 1
 if ! cmp -s "$here/package.json" "$folder/installed.json"; then
   cp "$here/package.json" "$folder/package.json"
-  (cd "$folder" && npm install --ignore-scripts --no-audit --no-fund --fetch-retries=1 \
+  (cd "$folder" && npm install --ignore-scripts --no-audit --no-fund --fetch-retries=0 \
     --loglevel=error > npm.log 2>&1) ||
-    skip "npm cannot download the packages: $(tail -n 1 "$folder/npm.log")"
+    skip "npm cannot download the packages: $(grep -m 1 . "$folder/npm.log")"
   cp "$here/package.json" "$folder/installed.json"
 fi
 exec node --max-old-space-size=6000 "$here/compare.mjs" "$program" "$folder" "$@"
