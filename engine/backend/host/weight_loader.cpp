@@ -36,7 +36,7 @@ std::vector<const TensorView*> matrices_of(const LayerTensors& layer) {
 
 }  // namespace
 
-Dtype effective_dtype(WeightDtype wanted, Dtype stored) {
+Dtype loaded_dtype(WeightDtype wanted, Dtype stored) {
   switch (wanted) {
     case WeightDtype::checkpoint:
       return stored;
@@ -87,17 +87,17 @@ std::uint64_t WeightLoader::bytes_of(const TensorView& tensor) const {
     return layout.code_bytes + layout.scale_count * sizeof(float) + layout.zero_bytes;
   }
   return static_cast<std::uint64_t>(tensor.elements()) *
-         dtype_size(effective_dtype(m_options.weights, tensor.dtype));
+         dtype_size(loaded_dtype(m_options.weights, tensor.dtype));
 }
 
 Result<void> WeightLoader::load_embeddings(const ModelCheckpoint& checkpoint) {
   const TensorView& table = checkpoint.embedding();
   const TensorView& head = checkpoint.lm_head();
-  auto embedding = matrix(table, effective_dtype(m_options.weights, table.dtype));
+  auto embedding = matrix(table, loaded_dtype(m_options.weights, table.dtype));
   if (!embedding) return tl::unexpected(embedding.error());
   m_target.m_embedding = *embedding;
   if (const TensorView& positions = checkpoint.position_embedding(); positions.present()) {
-    auto view = matrix(positions, effective_dtype(m_options.weights, positions.dtype));
+    auto view = matrix(positions, loaded_dtype(m_options.weights, positions.dtype));
     if (!view) return tl::unexpected(view.error());
     m_target.m_position_embedding = *view;
   }
@@ -108,7 +108,7 @@ Result<void> WeightLoader::load_embeddings(const ModelCheckpoint& checkpoint) {
     m_target.m_lm_head = *quantised;
     return {};
   }
-  const Dtype head_dtype = effective_dtype(m_options.lm_head, head.dtype);
+  const Dtype head_dtype = loaded_dtype(m_options.lm_head, head.dtype);
   if (head.same_storage(table) && head_dtype == embedding->dtype) {
     m_target.m_lm_head = *embedding;
     return {};
@@ -175,7 +175,7 @@ std::vector<float> WeightLoader::vector_of(const TensorView& tensor) const {
   if (!tensor.present()) return {};
   std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
   tensor.values(0, tensor.elements(), values.data());
-  round_span(effective_dtype(m_options.weights, tensor.dtype), values.data(), values.size());
+  round_span(loaded_dtype(m_options.weights, tensor.dtype), values.data(), values.size());
   return values;
 }
 
@@ -187,7 +187,7 @@ std::vector<float> WeightLoader::norm_weight_of(const TensorView& tensor) const 
   std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
   tensor.values(0, tensor.elements(), values.data());
   if (m_options.weights == WeightDtype::checkpoint) return values;
-  const Dtype dtype = effective_dtype(m_options.weights, tensor.dtype);
+  const Dtype dtype = loaded_dtype(m_options.weights, tensor.dtype);
   for (float& value : values) value = 1.0F + round_to(dtype, value - 1.0F);
   return values;
 }

@@ -68,7 +68,7 @@ class WeightLoader {
 };
 
 // What `wanted` makes of a tensor stored as `stored`.
-[[nodiscard]] Dtype effective_dtype(WeightDtype wanted, Dtype stored);
+[[nodiscard]] Dtype loaded_dtype(WeightDtype wanted, Dtype stored);
 
 [[nodiscard]] inline std::int64_t rows_of(const TensorView& tensor) { return tensor.shape.at(0); }
 [[nodiscard]] inline std::int64_t columns_of(const TensorView& tensor) {

@@ -23,7 +23,7 @@ Result<void> WeightLoader::single(const Part& part) {
 }
 
 Result<void> WeightLoader::unquantised(const Part& part) {
-  auto view = matrix(*part.weight, effective_dtype(m_options.weights, part.weight->dtype));
+  auto view = matrix(*part.weight, loaded_dtype(m_options.weights, part.weight->dtype));
   if (!view) return tl::unexpected(view.error());
   part.target->weight = *view;
   part.target->bias = vector_of(*part.bias);
@@ -135,9 +135,9 @@ Result<void> WeightLoader::quantise_tensor(const TensorView& tensor,
 }
 
 Dtype WeightLoader::group_dtype(std::span<const Part> parts) const {
-  const Dtype first = effective_dtype(m_options.weights, parts[0].weight->dtype);
+  const Dtype first = loaded_dtype(m_options.weights, parts[0].weight->dtype);
   for (const Part& part : parts) {
-    if (effective_dtype(m_options.weights, part.weight->dtype) != first) return Dtype::f32;
+    if (loaded_dtype(m_options.weights, part.weight->dtype) != first) return Dtype::f32;
   }
   return first;
 }
