@@ -29,7 +29,8 @@ const std::vector<Room>& rooms() {
       {"engine/config", {"kernels/base", "kernels/plan", "engine/trace"}},
       {"engine/model", {"kernels/base", "kernels/plan"}},
       // A tokenizer is part of a checkpoint: strict JSON, hashing and file checks are shared.
-      {"engine/text", {"kernels/base", "kernels/plan", "engine/model"}},
+      {"engine/text", {"kernels/base", "kernels/plan", "engine/model", "engine/text/jinja"}},
+      {"engine/text/jinja", {"kernels/base"}},
       {"engine/backend", {"kernels", "engine/trace", "engine/config", "engine/model"}},
       {"engine/exec",
        {"kernels", "engine/trace", "engine/config", "engine/model", "engine/backend"}},
