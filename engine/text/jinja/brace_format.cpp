@@ -185,7 +185,8 @@ std::string format_text(const Specification& made, const std::string& text) {
     raise(fmt::format("\"{}\" is no format of a text", made.type));
   }
   if (made.sign != '-' || made.group != '\0' || made.alternative || made.align == '=') {
-    if (!(made.align == '=' && made.zero)) raise("a text has no sign, groups or \"=\" in its format");
+    if (!(made.align == '=' && made.zero))
+      raise("a text has no sign, groups or \"=\" in its format");
   }
   std::string kept = text;
   if (made.precision >= 0) {
@@ -261,7 +262,8 @@ class BraceFormatter {
     while (end < path.size()) {
       const bool brackets = path[end] == '[';
       const std::size_t begin = end + 1;
-      end = brackets ? path.find(']', begin) : std::min(path.find_first_of(".[", begin), path.size());
+      end =
+          brackets ? path.find(']', begin) : std::min(path.find_first_of(".[", begin), path.size());
       if (end == std::string_view::npos) raise("a [ in a format is not closed");
       const std::string_view name = path.substr(begin, end - begin);
       const auto index = brackets ? parse_integer(name, 10) : std::nullopt;

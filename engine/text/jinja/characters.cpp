@@ -41,9 +41,9 @@ constexpr SpecialCase kSpecial[] = {{0xDF, U"SS", U"Ss"},
                                     {0xFB06, U"ST", U"St"}};
 
 const SpecialCase* special(char32_t character) {
-  const auto* found = std::find_if(
-      std::begin(kSpecial), std::end(kSpecial),
-      [&](const SpecialCase& entry) { return entry.character == character; });
+  const auto* found =
+      std::find_if(std::begin(kSpecial), std::end(kSpecial),
+                   [&](const SpecialCase& entry) { return entry.character == character; });
   return found == std::end(kSpecial) ? nullptr : found;
 }
 

@@ -17,7 +17,7 @@ namespace driftscope::jinja {
 [[nodiscard]] std::u32string characters_of(std::string_view text);
 [[nodiscard]] std::string utf8_of(std::u32string_view characters);
 
-[[nodiscard]] bool is_space(char32_t character);      // str.isspace
+[[nodiscard]] bool is_space(char32_t character);       // str.isspace
 [[nodiscard]] bool is_alphabetic(char32_t character);  // str.isalpha
 [[nodiscard]] bool is_decimal(char32_t character);     // str.isdecimal
 [[nodiscard]] bool is_digit(char32_t character);       // str.isdigit

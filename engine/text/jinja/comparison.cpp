@@ -159,8 +159,7 @@ bool compare(Machine& machine, Operator operation, const Value& left, const Valu
 bool contains(Machine& machine, const Value& container, const Value& value) {
   if (container.is_text()) {
     if (!value.is_text()) {
-      raise(fmt::format("'in' a text needs a text on its left, not a {}",
-                        type_name(value)));
+      raise(fmt::format("'in' a text needs a text on its left, not a {}", type_name(value)));
     }
     machine.charge(1 + container.text().size() / 32);
     return container.text().find(value.text()) != std::string::npos;
@@ -168,6 +167,7 @@ bool contains(Machine& machine, const Value& container, const Value& value) {
   if (container.is(Kind::mapping)) return container.mapping().find(value) != nullptr;
   if (container.is(Kind::sequence) && container.sequence().form != Form::iterator) {
     const List& items = container.sequence().items;
+    if (container.sequence().form == Form::keys) static_cast<void>(key_code(value));
     return std::any_of(items.begin(), items.end(), [&](const Value& entry) {
       return (entry.identity() != nullptr && entry.identity() == value.identity()) ||
              equal(machine, entry, value);

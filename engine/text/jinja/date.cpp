@@ -9,9 +9,9 @@
 namespace driftscope::jinja {
 namespace {
 
-constexpr std::array<std::string_view, 12> kMonths{
-    "January", "February", "March",     "April",   "May",      "June",
-    "July",    "August",   "September", "October", "November", "December"};
+constexpr std::array<std::string_view, 12> kMonths{"January",   "February", "March",    "April",
+                                                   "May",       "June",     "July",     "August",
+                                                   "September", "October",  "November", "December"};
 constexpr std::array<std::string_view, 7> kDays{"Sunday",   "Monday", "Tuesday", "Wednesday",
                                                 "Thursday", "Friday", "Saturday"};
 
@@ -100,9 +100,10 @@ std::string field(const Date& date, char letter, bool bare) {
     default:
       break;
   }
-  raise(fmt::format("strftime_now: %{} is not supported; supported are Y y m d e B b A a j u w H M "
-                    "S I p F D T R c",
-                    letter));
+  raise(
+      fmt::format("strftime_now: %{} is not supported; supported are Y y m d e B b A a j u w H M "
+                  "S I p F D T R c",
+                  letter));
 }
 
 }  // namespace

@@ -15,9 +15,10 @@ namespace {
 
 using Kind = Value::Kind;
 
-// int(value) of a number; nullopt where the number has none (nan, infinities, too large).
+// int(value) of a number; nullopt where the number has none (nan, infinities).
 std::optional<std::int64_t> truncated(double value) {
-  if (!(std::abs(value) < 0x1p63)) return std::nullopt;
+  if (!std::isfinite(value)) return std::nullopt;
+  if (std::abs(value) >= 0x1p63) raise("int: more than 63 bits; they are not supported");
   return static_cast<std::int64_t>(value);
 }
 

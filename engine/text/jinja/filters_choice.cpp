@@ -21,9 +21,8 @@ MemberPath::MemberPath(const Value& attribute) {
     return;
   }
   for (const std::string_view part : split(attribute.text(), ".", -1)) {
-    const bool digits = !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
-      return c >= '0' && c <= '9';
-    });
+    const bool digits = !part.empty() && std::all_of(part.begin(), part.end(),
+                                                     [](char c) { return c >= '0' && c <= '9'; });
     const auto index = digits ? parse_integer(part, 10) : std::nullopt;
     m_keys.push_back(index ? Value::of(*index) : Value::of(part));
   }
@@ -103,9 +102,8 @@ Value chosen(Machine& machine, const Value& input, const Arguments& arguments) {
   if (arguments.positional.size() > skipped) {
     if (!arguments.positional[skipped].is_text()) raise("select needs the name of a test");
     test = require_test(arguments.positional[skipped].text());
-    rest.positional.assign(
-        arguments.positional.begin() + static_cast<std::ptrdiff_t>(skipped) + 1,
-        arguments.positional.end());
+    rest.positional.assign(arguments.positional.begin() + static_cast<std::ptrdiff_t>(skipped) + 1,
+                           arguments.positional.end());
   }
   List kept;
   for (Value& value : iterate(machine, input)) {

@@ -87,7 +87,8 @@ Value items_filter(Machine& machine, const Value& input, const Arguments& argume
   }
   machine.charge(input.mapping().entries.size());
   List items;
-  for (const auto& [key, value] : input.mapping().entries) items.push_back(make_tuple({key, value}));
+  for (const auto& [key, value] : input.mapping().entries)
+    items.push_back(make_tuple({key, value}));
   return make_sequence(Form::iterator, std::move(items));
 }
 
@@ -115,8 +116,8 @@ Value attr(Machine& machine, const Value& input, const Arguments& arguments) {
   if (input.is_undefined()) raise(input.why_undefined());
   // An attribute, never an entry of a mapping.
   if (input.is(Kind::mapping)) {
-    return method_of(input, name).value_or(
-        Value::undefined(fmt::format("a dict has no attribute \"{}\"", name)));
+    return method_of(input, name)
+        .value_or(Value::undefined(fmt::format("a dict has no attribute \"{}\"", name)));
   }
   return attribute(machine, input, name);
 }
@@ -128,7 +129,8 @@ Value batch(Machine& machine, const Value& input, const Arguments& arguments) {
   List batches;
   List row;
   for (const Value& item : iterate(machine, input)) {
-    if (static_cast<std::int64_t>(row.size()) == width) batches.push_back(make_list(std::exchange(row, {})));
+    if (static_cast<std::int64_t>(row.size()) == width)
+      batches.push_back(make_list(std::exchange(row, {})));
     row.push_back(item);
   }
   if (!row.empty()) {

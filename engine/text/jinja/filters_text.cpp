@@ -146,10 +146,11 @@ Value tojson(Machine& machine, const Value& input, const Arguments& arguments) {
     if (!given.is_text() && integer_of(given, "tojson: indent") > 1000) {
       raise("tojson: indent is too large");
     }
-    form.indent = given.is_text() ? given.text()
-                                  : std::string(static_cast<std::size_t>(
-                                                    std::max<std::int64_t>(given.integer(), 0)),
-                                                ' ');
+    form.indent =
+        given.is_text()
+            ? given.text()
+            : std::string(static_cast<std::size_t>(std::max<std::int64_t>(given.integer(), 0)),
+                          ' ');
   }
   if (parameters.given(2)) {
     const List parts = iterate(machine, *parameters.find(2));
@@ -182,23 +183,16 @@ Value center(Machine& machine, const Value& input, const Arguments& arguments) {
       machine, Arguments{.positional = {Value::of(parameters.integer(0, 80))}, .named = {}});
 }
 
-constexpr std::array kTextFilters{FilterRow{"upper", &changed<&upper>},
-                                  FilterRow{"lower", &changed<&lower>},
-                                  FilterRow{"capitalize", &changed<&capitalize>},
-                                  FilterRow{"title", &changed<&title_words>},
-                                  FilterRow{"string", &changed<&unchanged>},
-                                  // Without automatic escaping a safe text is a text.
-                                  FilterRow{"safe", &changed<&unchanged>},
-                                  FilterRow{"escape", &changed<&escape_html>},
-                                  FilterRow{"e", &changed<&escape_html>},
-                                  FilterRow{"forceescape", &changed<&escape_html>},
-                                  FilterRow{"trim", &trim},
-                                  FilterRow{"replace", &replace_filter},
-                                  FilterRow{"indent", &indent},
-                                  FilterRow{"format", &format_filter},
-                                  FilterRow{"tojson", &tojson},
-                                  FilterRow{"wordcount", &wordcount},
-                                  FilterRow{"center", &center}};
+constexpr std::array kTextFilters{
+    FilterRow{"upper", &changed<&upper>}, FilterRow{"lower", &changed<&lower>},
+    FilterRow{"capitalize", &changed<&capitalize>}, FilterRow{"title", &changed<&title_words>},
+    FilterRow{"string", &changed<&unchanged>},
+    // Without automatic escaping a safe text is a text.
+    FilterRow{"safe", &changed<&unchanged>}, FilterRow{"escape", &changed<&escape_html>},
+    FilterRow{"e", &changed<&escape_html>}, FilterRow{"forceescape", &changed<&escape_html>},
+    FilterRow{"trim", &trim}, FilterRow{"replace", &replace_filter}, FilterRow{"indent", &indent},
+    FilterRow{"format", &format_filter}, FilterRow{"tojson", &tojson},
+    FilterRow{"wordcount", &wordcount}, FilterRow{"center", &center}};
 
 }  // namespace
 

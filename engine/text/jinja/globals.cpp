@@ -88,8 +88,8 @@ class CyclerStep final : public Callable {
 std::optional<Value> Cycler::attribute(std::string_view name) {
   if (name == "current") return current();
   if (name != "next" && name != "reset") return std::nullopt;
-  return Value::of(std::shared_ptr<Callable>(
-      std::make_shared<CyclerStep>(shared_from_this(), name == "reset")));
+  return Value::of(
+      std::shared_ptr<Callable>(std::make_shared<CyclerStep>(shared_from_this(), name == "reset")));
 }
 
 Value range(Machine& machine, const Arguments& arguments) {
@@ -100,8 +100,8 @@ Value range(Machine& machine, const Arguments& arguments) {
     static_cast<void>(integer_of(value, "an argument of range"));
   }
   const bool one = arguments.positional.size() == 1;
-  Value made = make_range(one ? 0 : parameters.integer(0, 0),
-                          parameters.integer(one ? 0 : 1, 0), parameters.integer(2, 1));
+  Value made = make_range(one ? 0 : parameters.integer(0, 0), parameters.integer(one ? 0 : 1, 0),
+                          parameters.integer(2, 1));
   machine.charge(made.sequence().items.size());
   return made;
 }

@@ -249,30 +249,28 @@ Interpreter::Flow Interpreter::run_loop(const Statement& statement) {
   if (statement.recursive) raise("recursive loops are not supported; use a macro");
   auto loop = std::make_shared<LoopState>();
   loop->items = make_list(loop_items(statement));
-  if (loop->items.sequence().items.empty()) {
-    const ScopeHolder scope(*this, *m_scope);
-    return run_body(statement.otherwise);
-  }
-  loop->depth = ++m_loop_depth;
-  const Flow flow = run_rounds(statement, loop);
-  --m_loop_depth;
+  const bool completed = run_rounds(statement, loop);
   loop->last_changed.reset();  // it may hold the loop itself
-  return flow;
+  if (completed) return Flow::normal;
+  const ScopeHolder scope(*this, *m_scope);
+  return run_body(statement.otherwise);
 }
 
-Interpreter::Flow Interpreter::run_rounds(const Statement& statement,
-                                          const std::shared_ptr<LoopState>& loop) {
+bool Interpreter::run_rounds(const Statement& statement, const std::shared_ptr<LoopState>& loop) {
   const auto id = m_ids.find("loop");
   const List& items = loop->items.sequence().items;
   ScopeHolder scope(*this, *m_scope);
+  bool completed = false;
   for (loop->index = 0; loop->index < items.size(); ++loop->index) {
     charge();
     scope.renew();
     if (id != m_ids.end()) m_scope->set(id->second, Value::of(loop));
     assign(*statement.target, items[loop->index]);
-    if (run_body(statement.body) == Flow::break_loop) break;
+    const Flow flow = run_body(statement.body);
+    if (flow == Flow::break_loop) break;
+    completed = completed || flow == Flow::normal;
   }
-  return Flow::normal;
+  return completed;
 }
 
 Interpreter::Flow Interpreter::run_condition(const Statement& statement) {

@@ -41,7 +41,8 @@ class Interpreter final : public Machine {
   Flow run_body(const Body& body);
   Flow run_statement(const Statement& statement);
   Flow run_loop(const Statement& statement);
-  Flow run_rounds(const Statement& statement, const std::shared_ptr<LoopState>& loop);
+  // Whether a round came to its end: the else of a loop runs where none did.
+  bool run_rounds(const Statement& statement, const std::shared_ptr<LoopState>& loop);
   [[nodiscard]] List loop_items(const Statement& statement);
   Flow run_condition(const Statement& statement);
   void run_call_block(const Statement& statement);
@@ -80,7 +81,6 @@ class Interpreter final : public Machine {
   std::string* m_output = &m_text;
   std::size_t m_captured = 0;  // bytes in outer buffers
   int m_line = 0;
-  int m_loop_depth = 0;
 };
 
 }  // namespace driftscope::jinja

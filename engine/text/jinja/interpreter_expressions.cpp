@@ -131,11 +131,10 @@ Value Interpreter::evaluate_call(const Expression& expression, const Value* call
 }
 
 Value Interpreter::evaluate_filter(const Expression& expression, const Value* input) {
-  const Value value =
-      !expression.parts[0] ? *input
-      : expression.parts[0]->kind == Expression::Kind::filter && input != nullptr
-          ? evaluate_filter(*expression.parts[0], input)
-          : evaluate(*expression.parts[0]);
+  const Value value = !expression.parts[0] ? *input
+                      : expression.parts[0]->kind == Expression::Kind::filter && input != nullptr
+                          ? evaluate_filter(*expression.parts[0], input)
+                          : evaluate(*expression.parts[0]);
   const Arguments arguments = evaluate_arguments(expression.arguments);
   m_line = expression.line;
   const FilterFunction filter =

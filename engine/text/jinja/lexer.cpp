@@ -181,7 +181,8 @@ class Lexer {
     while (true) {
       if (m_open.empty() && end_of(variable ? "}}" : "%}", !variable, !variable)) break;
       if (m_at >= m_source.size()) {
-        stop(variable ? "{{ is not closed; close it with }}" : "{% is not closed; close it with %}");
+        stop(variable ? "{{ is not closed; close it with }}"
+                      : "{% is not closed; close it with %}");
       }
       token();
     }
@@ -238,9 +239,9 @@ class Lexer {
 
   void symbol() {
     const std::string_view left = rest();
-    const auto* found = std::find_if(kSymbols.begin(), kSymbols.end(), [&](std::string_view symbol) {
-      return left.starts_with(symbol);
-    });
+    const auto* found =
+        std::find_if(kSymbols.begin(), kSymbols.end(),
+                     [&](std::string_view symbol) { return left.starts_with(symbol); });
     if (found == kSymbols.end() || *found == "!") {
       const Utf8Step step = decode_utf8(left, 0);
       stop(fmt::format("unexpected character {}", repr_of(Value::of(left.substr(0, step.length)))));

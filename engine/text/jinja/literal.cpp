@@ -230,7 +230,8 @@ std::optional<double> parse_real(std::string_view text) {
     // "12", "12.", ".5", "1e5", with underscores between digits.
     std::string padded = text.starts_with('.') ? "0" + std::string(text) : std::string(text);
     const std::size_t dot = padded.find('.');
-    if (dot != std::string::npos && (dot + 1 == padded.size() || !is_ascii_digit(padded[dot + 1]))) {
+    if (dot != std::string::npos &&
+        (dot + 1 == padded.size() || !is_ascii_digit(padded[dot + 1]))) {
       if (text == ".") return std::nullopt;
       padded.insert(dot + 1, "0");
     }

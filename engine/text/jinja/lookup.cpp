@@ -15,8 +15,7 @@ using Kind = Value::Kind;
 using Form = Sequence::Form;
 
 Value no_attribute(const Value& value, std::string_view name) {
-  return Value::undefined(
-      fmt::format("a {} has no attribute \"{}\"", type_name(value), name));
+  return Value::undefined(fmt::format("a {} has no attribute \"{}\"", type_name(value), name));
 }
 
 Value no_element(const Value& value, const Value& key) {
@@ -64,8 +63,9 @@ std::optional<Value> loop_attribute(const std::shared_ptr<LoopState>& loop, std:
   if (name == "first") return Value::of(index == 0);
   if (name == "last") return Value::of(index + 1 == size);
   if (name == "length") return Value::of(size);
-  if (name == "depth") return Value::of(std::int64_t{loop->depth});
-  if (name == "depth0") return Value::of(std::int64_t{loop->depth} - 1);
+  if (name == "depth")
+    return Value::of(std::int64_t{1});  // of recursive loops, which there are none
+  if (name == "depth0") return Value::of(std::int64_t{0});
   if (name == "previtem") {
     return index == 0 ? Value::undefined("the first round of a loop has no previous item")
                       : items[loop->index - 1];
@@ -114,8 +114,7 @@ std::optional<Value> own_attribute(const Value& value, std::string_view name) {
 // What Python's value[key] finds; nullopt: TypeError or LookupError.
 std::optional<Value> own_item(const Value& value, const Value& key) {
   if (value.is(Kind::mapping)) {
-    if (key.is(Kind::mapping) ||
-        (key.is(Kind::sequence) && key.sequence().form != Form::tuple)) {
+    if (key.is(Kind::mapping) || (key.is(Kind::sequence) && key.sequence().form != Form::tuple)) {
       return std::nullopt;
     }
     const Value* found = value.mapping().find(key);
@@ -145,6 +144,7 @@ std::optional<Value> own_item(const Value& value, const Value& key) {
 
 struct Bounds {
   std::int64_t start;
+  std::int64_t stop;
   std::int64_t step;
   std::size_t count;
 };
@@ -160,19 +160,33 @@ std::int64_t clamped(std::int64_t index, std::int64_t size, std::int64_t step) {
 Bounds bounds_of(const Value& start, const Value& stop, const Value& step, std::int64_t size) {
   const std::int64_t stride = step.is_none() ? 1 : integer_of(step, "the step of a slice");
   if (stride == 0) raise("the step of a slice is 0; give another");
-  const std::int64_t from = start.is_none() ? (stride < 0 ? size - 1 : 0)
-                                            : clamped(integer_of(start, "a bound of a slice"),
-                                                      size, stride);
-  const std::int64_t to =
-      stop.is_none() ? (stride < 0 ? -1 : size)
-                     : clamped(integer_of(stop, "a bound of a slice"), size, stride);
+  const std::int64_t from = start.is_none()
+                                ? (stride < 0 ? size - 1 : 0)
+                                : clamped(integer_of(start, "a bound of a slice"), size, stride);
+  const std::int64_t to = stop.is_none()
+                              ? (stride < 0 ? -1 : size)
+                              : clamped(integer_of(stop, "a bound of a slice"), size, stride);
   std::uint64_t count = 0;
   if (stride < 0 && to < from) {
-    count = static_cast<std::uint64_t>(from - to - 1) / (0 - static_cast<std::uint64_t>(stride)) + 1;
+    count =
+        static_cast<std::uint64_t>(from - to - 1) / (0 - static_cast<std::uint64_t>(stride)) + 1;
   } else if (stride > 0 && from < to) {
     count = static_cast<std::uint64_t>(to - from - 1) / static_cast<std::uint64_t>(stride) + 1;
   }
-  return {from, stride, static_cast<std::size_t>(count)};
+  return {from, to, stride, static_cast<std::size_t>(count)};
+}
+
+Value range_slice(const Sequence& range, const Bounds& bounds) {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::int64_t stride = 0;
+  const bool too_large = __builtin_mul_overflow(bounds.start, range.step, &first) ||
+                         __builtin_add_overflow(first, range.start, &first) ||
+                         __builtin_mul_overflow(bounds.stop, range.step, &last) ||
+                         __builtin_add_overflow(last, range.start, &last) ||
+                         __builtin_mul_overflow(bounds.step, range.step, &stride);
+  if (too_large) raise("the slice of a range is out of range");
+  return make_range(first, last, stride);
 }
 
 }  // namespace
@@ -218,12 +232,13 @@ Value slice(Machine& machine, const Value& value, const Value& start, const Valu
     }
     return Value::of(std::move(text));
   }
-  const bool can = value.is(Kind::sequence) && (value.sequence().form == Form::list ||
-                                                value.sequence().form == Form::tuple ||
-                                                value.sequence().form == Form::range);
+  const bool can = value.is(Kind::sequence) &&
+                   (value.sequence().form == Form::list || value.sequence().form == Form::tuple ||
+                    value.sequence().form == Form::range);
   if (!can) raise(fmt::format("a {} cannot be sliced", type_name(value)));
   const Sequence& sequence = value.sequence();
-  const Bounds bounds = bounds_of(start, stop, step, static_cast<std::int64_t>(sequence.items.size()));
+  const Bounds bounds =
+      bounds_of(start, stop, step, static_cast<std::int64_t>(sequence.items.size()));
   machine.charge(1 + bounds.count);
   List items;
   std::int64_t at = bounds.start;
@@ -232,9 +247,7 @@ Value slice(Machine& machine, const Value& value, const Value& start, const Valu
     if (i + 1 < bounds.count) at += bounds.step;
   }
   if (sequence.form == Form::range) {
-    const std::int64_t first = sequence.start + bounds.start * sequence.step;
-    const std::int64_t stride = bounds.step * sequence.step;
-    return make_range(first, first + static_cast<std::int64_t>(bounds.count) * stride, stride);
+    return range_slice(sequence, bounds);
   }
   return make_sequence(sequence.form, std::move(items));
 }

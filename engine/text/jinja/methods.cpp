@@ -51,8 +51,8 @@ Value list_index(Machine& machine, const Value& self, const Arguments& arguments
 Value list_count(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters parameters("count", arguments, {"value"});
   const List& items = self.sequence().items;
-  return Value::of(static_cast<std::int64_t>(
-      std::count_if(items.begin(), items.end(), [&](const Value& entry) {
+  return Value::of(
+      static_cast<std::int64_t>(std::count_if(items.begin(), items.end(), [&](const Value& entry) {
         return equal(machine, entry, parameters.require(0));
       })));
 }
@@ -92,9 +92,9 @@ Value mapping_values(Machine& machine, const Value& self, const Arguments& argum
 
 constexpr std::array kListMethods{Method{"index", &list_index}, Method{"count", &list_count},
                                   Method{"copy", &copy}};
-constexpr std::array kMappingMethods{
-    Method{"get", &mapping_get}, Method{"items", &mapping_items}, Method{"keys", &mapping_keys},
-    Method{"values", &mapping_values}, Method{"copy", &copy}};
+constexpr std::array kMappingMethods{Method{"get", &mapping_get}, Method{"items", &mapping_items},
+                                     Method{"keys", &mapping_keys},
+                                     Method{"values", &mapping_values}, Method{"copy", &copy}};
 
 const Method* find_method(std::span<const Method> methods, std::string_view name) {
   const auto found = std::find_if(methods.begin(), methods.end(),
@@ -116,8 +116,8 @@ std::optional<Value> method_of(const Value& self, std::string_view name) {
     found = find_method(mapping_methods(), name);
   } else if (self.is(Kind::sequence)) {
     const Form form = self.sequence().form;
-    const bool has = form == Form::list || ((form == Form::tuple || form == Form::range) &&
-                                            name != "copy");
+    const bool has =
+        form == Form::list || ((form == Form::tuple || form == Form::range) && name != "copy");
     if (has) found = find_method(list_methods(), name);
   }
   if (found == nullptr) return std::nullopt;

@@ -10,7 +10,9 @@
 namespace driftscope::jinja {
 namespace {
 
-bool is_alphanumeric(char32_t c) { return is_alphabetic(c) || is_decimal(c) || is_digit(c) || is_numeric(c); }
+bool is_alphanumeric(char32_t c) {
+  return is_alphabetic(c) || is_decimal(c) || is_digit(c) || is_numeric(c);
+}
 
 // All characters are such, and there is at least one.
 template <bool (*Question)(char32_t)>
@@ -65,8 +67,8 @@ Value padded(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters parameters("padding", arguments, {"width", "fillchar"});
   const std::string fill = parameters.find(1) != nullptr ? parameters.text(1) : " ";
   if (count_characters(fill) != 1) raise("the padding of a text is one character");
-  const auto missing =
-      integer_of(parameters.require(0), "width") - static_cast<std::int64_t>(count_characters(self.text()));
+  const auto missing = integer_of(parameters.require(0), "width") -
+                       static_cast<std::int64_t>(count_characters(self.text()));
   if (missing <= 0) return self;
   if (static_cast<std::size_t>(missing) > kMaxTextBytes) machine.charge_text(kMaxTextBytes + 1);
   const std::int64_t width = missing + static_cast<std::int64_t>(count_characters(self.text()));
@@ -83,8 +85,7 @@ Value padded(Machine& machine, const Value& self, const Arguments& arguments) {
 Value zero_filled(Machine& machine, const Value& self, const Arguments& arguments) {
   const Parameters parameters("zfill", arguments, {"width"});
   const std::string& text = self.text();
-  const auto missing =
-      parameters.integer(0, 0) - static_cast<std::int64_t>(count_characters(text));
+  const auto missing = parameters.integer(0, 0) - static_cast<std::int64_t>(count_characters(text));
   if (missing <= 0) return self;
   if (static_cast<std::size_t>(missing) > kMaxTextBytes) machine.charge_text(kMaxTextBytes + 1);
   const std::size_t sign = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;

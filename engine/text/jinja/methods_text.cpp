@@ -126,8 +126,8 @@ Value borders(Machine& /*machine*/, const Value& self, const Arguments& argument
   const Window window = window_of(self.text(), parameters);
   const auto matches = [&](const Value& part) {
     if (!part.is_text()) raise("startswith and endswith need a text or a tuple of texts");
-    return window.valid && (Start ? window.text.starts_with(part.text())
-                                  : window.text.ends_with(part.text()));
+    return window.valid &&
+           (Start ? window.text.starts_with(part.text()) : window.text.ends_with(part.text()));
   };
   const Value& wanted = parameters.require(0);
   if (wanted.is_undefined()) raise(wanted.why_undefined());

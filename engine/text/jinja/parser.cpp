@@ -75,7 +75,8 @@ std::string Parser::expect_any_name() {
 }
 
 void Parser::expect(TokenKind kind, std::string_view what) {
-  if (current().kind != kind) stop(fmt::format("{} is missing before {}", what, describe(current())));
+  if (current().kind != kind)
+    stop(fmt::format("{} is missing before {}", what, describe(current())));
   next();
 }
 
@@ -144,8 +145,9 @@ std::unique_ptr<Statement> Parser::statement() {
   if (tag == "continue") return jump(line, Statement::Kind::continue_loop);
   if (tag == "include" || tag == "import" || tag == "from" || tag == "extends" || tag == "block" ||
       tag == "autoescape" || tag == "print" || tag == "do") {
-    stop(fmt::format("the tag \"{}\" is not supported; chat templates are one file without it", tag),
-         line);
+    stop(
+        fmt::format("the tag \"{}\" is not supported; chat templates are one file without it", tag),
+        line);
   }
   stop(fmt::format("unknown tag \"{}\"; known are set, for, if, macro, call, filter, with, "
                    "generation, break, continue and raw",

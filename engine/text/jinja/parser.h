@@ -106,7 +106,7 @@ class Parser {
   std::vector<Token> m_tokens;
   std::size_t m_at = 0;
   int m_depth = 0;
-  int m_loops = 0;        // around the current statement
+  int m_loops = 0;         // around the current statement
   bool m_guarded = false;  // inside an if: what is unknown there is an error only when reached
   std::vector<MacroUse> m_macros;
   std::vector<std::string> m_names;

@@ -23,8 +23,7 @@ constexpr std::array<NamedOperator, 6> kComparisons{{{"==", Operator::equal},
                                                      {"<=", Operator::less_or_equal},
                                                      {">", Operator::greater},
                                                      {">=", Operator::greater_or_equal}}};
-constexpr std::array<NamedOperator, 2> kSums{
-    {{"+", Operator::add}, {"-", Operator::subtract}}};
+constexpr std::array<NamedOperator, 2> kSums{{{"+", Operator::add}, {"-", Operator::subtract}}};
 constexpr std::array<NamedOperator, 4> kProducts{{{"*", Operator::multiply},
                                                   {"/", Operator::divide},
                                                   {"//", Operator::floor_divide},
@@ -397,11 +396,12 @@ CallArguments Parser::call_arguments() {
 }
 
 void Parser::call_argument(CallArguments& arguments) {
-  const bool named = current().kind == TokenKind::name && ahead().kind == TokenKind::symbol &&
-                     ahead().text == "=";
+  const bool named =
+      current().kind == TokenKind::name && ahead().kind == TokenKind::symbol && ahead().text == "=";
   const bool after_named = arguments.more_named != nullptr;
   const bool after_more = arguments.more_positional != nullptr || after_named;
-  if ((!named && !is_symbol("**") && (after_more || (!is_symbol("*") && !arguments.named.empty()))) ||
+  if ((!named && !is_symbol("**") &&
+       (after_more || (!is_symbol("*") && !arguments.named.empty()))) ||
       after_named) {
     stop("an argument stands behind one that must come last");
   }

@@ -26,8 +26,7 @@ class PercentFormatter {
  public:
   PercentFormatter(std::string_view format, const Value& values)
       : m_format(format), m_values(values) {
-    m_is_tuple =
-        values.is(Kind::sequence) && values.sequence().form == Sequence::Form::tuple;
+    m_is_tuple = values.is(Kind::sequence) && values.sequence().form == Sequence::Form::tuple;
   }
 
   std::string run() {
@@ -40,11 +39,10 @@ class PercentFormatter {
       conversion();
       if (m_text.size() > kMaxTextBytes) raise("% makes too long a text");
     }
-    const bool all_taken =
-        m_is_tuple ? m_next == m_values.sequence().items.size() : m_next > 0;
+    const bool all_taken = m_is_tuple ? m_next == m_values.sequence().items.size() : m_next > 0;
     // A mapping or a list may be left over.
-    const bool may_remain = m_by_name || m_values.is(Kind::mapping) ||
-                            (m_values.is(Kind::sequence) && !m_is_tuple);
+    const bool may_remain =
+        m_by_name || m_values.is(Kind::mapping) || (m_values.is(Kind::sequence) && !m_is_tuple);
     if (!all_taken && !may_remain) raise("% has more values than the text has places");
     return std::move(m_text);
   }
@@ -192,8 +190,7 @@ class PercentFormatter {
                    !(std::abs(value.real()) < 0x1p63))) {
       raise(fmt::format("%{} needs a number, not a {}", made.type, type_name(value)));
     }
-    const std::int64_t number =
-        whole ? value.integer() : static_cast<std::int64_t>(value.real());
+    const std::int64_t number = whole ? value.integer() : static_cast<std::int64_t>(value.real());
     const std::uint64_t magnitude =
         number < 0 ? 0 - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
     std::string digits = made.type == 'x'   ? fmt::format("{:x}", magnitude)

@@ -88,8 +88,8 @@ std::string_view strip(std::string_view text, std::optional<std::string_view> ch
   return text;
 }
 
-std::vector<std::string_view> split(std::string_view text, std::optional<std::string_view> separator,
-                                    std::int64_t limit) {
+std::vector<std::string_view> split(std::string_view text,
+                                    std::optional<std::string_view> separator, std::int64_t limit) {
   if (!separator) return split_at_space(text, limit);
   if (separator->empty()) raise("split: the separator is empty; give one, or none for white space");
   std::vector<std::string_view> parts;
@@ -108,7 +108,8 @@ std::vector<std::string_view> split_right(std::string_view text,
                                           std::optional<std::string_view> separator,
                                           std::int64_t limit) {
   if (!separator) return split_right_at_space(text, limit);
-  if (separator->empty()) raise("rsplit: the separator is empty; give one, or none for white space");
+  if (separator->empty())
+    raise("rsplit: the separator is empty; give one, or none for white space");
   std::vector<std::string_view> parts;
   while (limit < 0 || static_cast<std::int64_t>(parts.size()) < limit) {
     const std::size_t found = text.rfind(*separator);

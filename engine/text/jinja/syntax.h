@@ -28,24 +28,24 @@ struct CallArguments {
 
 struct Expression {
   enum class Kind : std::uint8_t {
-    constant,     // constant
-    name,         // name, text
-    tuple,        // parts
-    list,         // parts
-    mapping,      // parts: key, value, key, value …
-    attribute,    // parts[0] . text; also the target of a set
-    item,         // parts[0] [ parts[1] ]
-    slice,        // parts[0] [ parts[1] : parts[2] : parts[3] ], each may be null
-    call,         // parts[0] ( arguments )
-    filter,       // parts[0] | text ( arguments ); parts[0] is null in a filter block
-    test,         // parts[0] is text ( arguments )
-    logical_not,  // parts[0]
-    negative,     // parts[0]
-    positive,     // parts[0]
-    arithmetic,   // parts[0] operations[0] parts[1]
-    comparison,   // parts[0] operations[0] parts[1] operations[1] parts[2] …
-    logical_and,  // parts
-    logical_or,   // parts
+    constant,       // constant
+    name,           // name, text
+    tuple,          // parts
+    list,           // parts
+    mapping,        // parts: key, value, key, value …
+    attribute,      // parts[0] . text; also the target of a set
+    item,           // parts[0] [ parts[1] ]
+    slice,          // parts[0] [ parts[1] : parts[2] : parts[3] ], each may be null
+    call,           // parts[0] ( arguments )
+    filter,         // parts[0] | text ( arguments ); parts[0] is null in a filter block
+    test,           // parts[0] is text ( arguments )
+    logical_not,    // parts[0]
+    negative,       // parts[0]
+    positive,       // parts[0]
+    arithmetic,     // parts[0] operations[0] parts[1]
+    comparison,     // parts[0] operations[0] parts[1] operations[1] parts[2] …
+    logical_and,    // parts
+    logical_or,     // parts
     concatenation,  // parts
     conditional     // parts[0] if parts[1] else parts[2], which may be null
   };

@@ -78,8 +78,8 @@ Result<Date> Date::parse(std::string_view text) {
     const int days = kDays[date.month - 1] + (date.month == 2 && leap ? 1 : 0);
     if (date.day <= days) return date;
   }
-  return fail(ErrorKind::usage, fmt::format("date \"{}\": give a day as YYYY-MM-DD",
-                                            escape_for_display(text)));
+  return fail(ErrorKind::usage,
+              fmt::format("date \"{}\": give a day as YYYY-MM-DD", escape_for_display(text)));
 }
 
 Result<Template> Template::parse(std::string_view source, std::string name) {

@@ -61,9 +61,7 @@ Value Value::of(std::shared_ptr<LoopState> value) {
   return made;
 }
 
-bool Value::is_number() const {
-  return is(Kind::boolean) || is(Kind::integer) || is(Kind::real);
-}
+bool Value::is_number() const { return is(Kind::boolean) || is(Kind::integer) || is(Kind::real); }
 
 std::int64_t Value::integer() const {
   if (is(Kind::boolean)) return boolean() ? 1 : 0;
@@ -193,9 +191,7 @@ const Value* Mapping::find(std::string_view key) const {
   return found == entries.size() ? nullptr : &entries[found].second;
 }
 
-std::optional<Value> Callable::attribute(std::string_view /*name*/) {
-  return std::nullopt;
-}
+std::optional<Value> Callable::attribute(std::string_view /*name*/) { return std::nullopt; }
 
 std::string key_code(const Value& key) {
   switch (key.kind()) {

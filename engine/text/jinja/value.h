@@ -137,7 +137,6 @@ struct Space {
 struct LoopState {
   Value items;  // a sequence
   std::size_t index = 0;
-  int depth = 0;                          // of loops
   std::optional<List> last_changed = {};  // of loop.changed()
 };
 
@@ -162,8 +161,9 @@ class Callable : public std::enable_shared_from_this<Callable> {
   [[nodiscard]] virtual std::optional<Value> attribute(std::string_view name);
 };
 
-// What went wrong in a template. It unwinds the interpreter and becomes an Error at its boundary: an
-// expression has a dozen places that can fail, and no caller in between could do anything about it.
+// What went wrong in a template. It unwinds the interpreter and becomes an Error at its boundary:
+// an expression has a dozen places that can fail, and no caller in between could do anything about
+// it.
 struct Failure {
   std::string message;
   int line = 0;          // 0: where the interpreter is
