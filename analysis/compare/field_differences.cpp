@@ -16,8 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 // Names of one run, its times, and what repeats knobs or other fields.
-constexpr std::array<std::string_view, 6> kIgnoredFields{"request_id", "created",   "command",
-                                                         "timing",     "timing_ns", "fingerprint"};
+// (Findings of the prompts are told as findings.)
+constexpr std::array<std::string_view, 7> kIgnoredFields{
+    "request_id", "created", "command", "timing", "timing_ns", "fingerprint", "prompt_findings"};
 constexpr std::array<std::string_view, 5> kRepeatedKnobs{
     "runtime.knobs", "runtime.backend", "runtime.attention_backend", "runtime.kv_cache_dtype",
     "runtime.threads"};

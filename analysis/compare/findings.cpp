@@ -130,16 +130,27 @@ void find_interruption(const RunContext& context, std::vector<Finding>& findings
 
 using Finder = void (*)(const RunContext&, std::vector<Finding>&);
 // In the order in which they are told.
-constexpr std::array kFinders{Finder{find_input_differences},   Finder{find_control},
-                              Finder{find_unhealthy_rows},      Finder{find_identity},
-                              Finder{find_divergence},          Finder{find_flip},
-                              Finder{find_flip_after_route},    Finder{find_route_flips},
-                              Finder{find_free_route_flips},    Finder{find_flip_count},
-                              Finder{find_drift_without_flip},  Finder{find_largest_drift},
-                              Finder{find_drift_without_cause}, Finder{find_noise_excess},
-                              Finder{find_first_tap_drift},     Finder{find_tap_jump},
-                              Finder{find_plan_difference},     Finder{find_rank_difference},
-                              Finder{find_early_ends},          Finder{find_interruption}};
+constexpr std::array kFinders{Finder{find_input_differences},
+                              Finder{find_prompt_findings},
+                              Finder{find_control},
+                              Finder{find_unhealthy_rows},
+                              Finder{find_identity},
+                              Finder{find_divergence},
+                              Finder{find_flip},
+                              Finder{find_flip_after_route},
+                              Finder{find_route_flips},
+                              Finder{find_free_route_flips},
+                              Finder{find_flip_count},
+                              Finder{find_drift_without_flip},
+                              Finder{find_largest_drift},
+                              Finder{find_drift_without_cause},
+                              Finder{find_noise_excess},
+                              Finder{find_first_tap_drift},
+                              Finder{find_tap_jump},
+                              Finder{find_plan_difference},
+                              Finder{find_rank_difference},
+                              Finder{find_early_ends},
+                              Finder{find_interruption}};
 
 }  // namespace
 

@@ -15,6 +15,7 @@ namespace driftscope {
 [[nodiscard]] Finding make_finding(std::string id, Severity severity, std::string text,
                                    const nlohmann::ordered_json& evidence);
 
+void find_prompt_findings(const RunContext& context, std::vector<Finding>& findings);
 void find_plan_difference(const RunContext& context, std::vector<Finding>& findings);
 void find_rank_difference(const RunContext& context, std::vector<Finding>& findings);
 void find_identity(const RunContext& context, std::vector<Finding>& findings);

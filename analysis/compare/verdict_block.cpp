@@ -213,26 +213,49 @@ void add_drift(Block& block, const Comparison& comparison) {
   }
 }
 
+Ink ink_of(Severity severity) {
+  return severity == Severity::error     ? Ink::bad
+         : severity == Severity::warning ? Ink::middling
+                                         : Ink::plain;
+}
+
+// What is told before any number: with other prompts, or a broken one, numbers say little.
+void add_prompt_findings(Block& block, const Comparison& comparison) {
+  constexpr std::array kPrompts{std::string_view{"prompt_ids_differ"},
+                                std::string_view{"double_bos"},
+                                std::string_view{"missing_bos"},
+                                std::string_view{"template_twice"},
+                                std::string_view{"retokenised_ids_differ"},
+                                std::string_view{"special_tokens_as_text"},
+                                std::string_view{"date_in_template"},
+                                std::string_view{"trailing_whitespace"},
+                                std::string_view{"unknown_template"}};
+  bool any = false;
+  for (const Finding& finding : comparison.findings) {
+    if (std::find(kPrompts.begin(), kPrompts.end(), finding.id) == kPrompts.end()) continue;
+    block.add("prompt", finding.text, ink_of(finding.severity));
+    any = true;
+  }
+  if (any) block.add_gap();
+}
+
 void add_findings(Block& block, const Comparison& comparison) {
   // Those that the block does not tell in another place.
   constexpr std::array kShown{
-      std::string_view{"prompt_ids_differ"},    std::string_view{"checkpoints_differ"},
-      std::string_view{"nan_in_logits"},        std::string_view{"infinity_in_logits"},
-      std::string_view{"first_tap_drift"},      std::string_view{"tap_jump"},
-      std::string_view{"drift_without_flip"},   std::string_view{"lane_ended_early"},
-      std::string_view{"divergence_at_step_0"}, std::string_view{"plans_differ"},
-      std::string_view{"ranks_differ"},         std::string_view{"noise_excess"},
-      std::string_view{"drift_without_cause"},  std::string_view{"route_flips"},
-      std::string_view{"routes_equal"}};
+      std::string_view{"checkpoints_differ"}, std::string_view{"nan_in_logits"},
+      std::string_view{"infinity_in_logits"}, std::string_view{"first_tap_drift"},
+      std::string_view{"tap_jump"},           std::string_view{"drift_without_flip"},
+      std::string_view{"lane_ended_early"},   std::string_view{"divergence_at_step_0"},
+      std::string_view{"plans_differ"},       std::string_view{"ranks_differ"},
+      std::string_view{"noise_excess"},       std::string_view{"drift_without_cause"},
+      std::string_view{"route_flips"},        std::string_view{"routes_equal"}};
   for (const Finding& finding : comparison.findings) {
     if (std::find(kShown.begin(), kShown.end(), finding.id) == kShown.end()) continue;
     const bool begins = finding.id == "first_tap_drift";
     const bool grows = finding.id == "tap_jump";
     const bool plans = finding.id == "plans_differ" || finding.id == "ranks_differ";
     const bool routes = finding.id.starts_with("route");
-    const Ink ink = finding.severity == Severity::error     ? Ink::bad
-                    : finding.severity == Severity::warning ? Ink::middling
-                                                            : Ink::plain;
+    const Ink ink = ink_of(finding.severity);
     block.add(begins   ? "begins"
               : grows  ? "grows"
               : plans  ? "order"
@@ -319,6 +342,7 @@ std::string verdict_block(const Comparison& comparison, bool colour) {
   Block block(colour);
   block.add("verdict", comparison.verdict_text, ink_of(comparison.verdict));
   block.add_gap();
+  add_prompt_findings(block, comparison);
   add_sides(block, comparison);
   add_tiers(block, comparison);
   add_divergences(block, comparison);

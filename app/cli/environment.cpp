@@ -10,6 +10,7 @@
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
 #include "app/cli/gui_program.h"
+#include "app/cli/prompt_report.h"
 #include "engine/backend/cuda/cuda_module.h"
 #include "engine/config/envelope.h"
 #include "kernels/base/isa.h"
@@ -83,6 +84,7 @@ Result<int> fingerprint(const FingerprintOptions& options, CommandContext& conte
 
 struct DoctorOptions {
   std::string model;
+  PromptReportOptions prompt;
 };
 
 std::string environment_report() {
@@ -147,14 +149,19 @@ std::string model_report(const LoadedModel& model) {
 
 Result<int> doctor(const DoctorOptions& options, CommandContext& context) {
   std::string out = environment_report();
+  std::optional<LoadedModel> loaded;
   if (!options.model.empty()) {
     auto model = load_model(options.model, context.console);
     if (!model) {
       (void)context.console.print(out);
       return tl::unexpected(model.error());
     }
-    out += model_report(*model);
+    loaded = std::move(*model);
+    out += model_report(*loaded);
   }
+  auto prompt = prompt_report(options.prompt, loaded ? &*loaded : nullptr);
+  if (!prompt) return tl::unexpected(prompt.error());
+  out += *prompt;
   if (auto printed = context.console.print(out); !printed) return tl::unexpected(printed.error());
   return 0;
 }
@@ -179,6 +186,7 @@ void declare_doctor(CLI::App& app, CommandContext& context) {
   app.add_option(
       "--model,-m", options->model,
       "Directory of the checkpoint, or a hub id in the local cache: org/name[@revision]");
+  declare_prompt_report(app, options->prompt);
 }
 
 }  // namespace driftscope::cli

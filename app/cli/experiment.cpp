@@ -40,6 +40,12 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+// JSON text that survives bytes which are not UTF-8 (a prompt given in another encoding is refused
+// by the tokenizer, but a path may hold anything).
+std::string dump(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 EnvelopeFacts envelope_facts(const Side& side, const ExperimentOptions& options,
                              const std::string& created) {
   EnvelopeFacts facts;
@@ -57,6 +63,13 @@ EnvelopeFacts envelope_facts(const Side& side, const ExperimentOptions& options,
   facts.model_type = side.model.checkpoint->description().model_type;
   if (side.model.tokenizer) facts.tokenizer_sha256 = side.model.tokenizer->sha256();
   facts.chat_template_sha256 = side.model.chat_template_sha256;
+  if (const auto& rendered = side.prompt.rendered) {
+    facts.chat_template_sha256 = rendered->template_sha256;
+    facts.chat_template_name = rendered->template_name;
+    facts.chat_template_date = rendered->date.text();
+  }
+  if (side.prompt.request) facts.messages_json = dump(side.prompt.request->messages);
+  facts.prompt_findings_json = dump(to_json(side.prompt.findings));
   facts.prompt_ids = side.prompt.ids;
   facts.prompt_text = side.prompt.text;
   facts.prompt_text_known = side.prompt.text_known;
@@ -65,12 +78,6 @@ EnvelopeFacts envelope_facts(const Side& side, const ExperimentOptions& options,
   facts.command = options.command;
   facts.config = side.config;
   return facts;
-}
-
-// JSON text that survives bytes which are not UTF-8 (a prompt given in another encoding is refused
-// by the tokenizer, but a path may hold anything).
-std::string dump(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/compare/comparison_builder.h"
+#include "app/cli/chat_prompt.h"
 #include "app/cli/command.h"
 #include "engine/config/run_config.h"
 #include "engine/exec/lockstep.h"
@@ -27,8 +28,9 @@ struct LoadedModel {
   std::shared_ptr<const ModelCheckpoint> checkpoint;
   std::shared_ptr<const Tokenizer> tokenizer;  // null where the directory has none
   std::vector<CheckpointFile> files;
-  std::string sha256;                // combined
-  std::string chat_template_sha256;  // empty: none
+  std::string sha256;  // combined
+  ModelChat chat;
+  std::string chat_template_sha256;  // of the template used unless asked otherwise; empty: none
 };
 // `path`: a directory, a file, or a hub id looked up in the local cache. Opens checkpoint and
 // tokenizer (a missing tokenizer.json is fine, a broken one is not) and
@@ -36,20 +38,28 @@ struct LoadedModel {
 [[nodiscard]] Result<LoadedModel> load_model(const std::string& path, const Console& console);
 
 struct PromptOptions {
-  std::optional<std::string> text;
-  std::optional<std::string> file;
-  std::optional<std::string> ids;  // "1,2,3"
+  std::optional<std::string> text = {};
+  std::optional<std::string> file = {};
+  std::optional<std::string> ids = {};  // "1,2,3"
   bool no_special = false;
+  ChatOptions chat = {};
 };
 void declare_prompt(CLI::App& app, PromptOptions& options);
 
 struct Prompt {
   std::vector<TokenId> ids;
-  std::string text;
+  std::string text;  // what was tokenised: of messages, what the template made of them
   bool text_known = false;
+  std::optional<ChatRequest> request = {};    // of messages
+  std::optional<RenderedChat> rendered = {};  // of messages through a template
+  std::vector<PromptFinding> findings = {};
 };
-// Exactly one of text, file, ids must be given. Ids are checked against the vocabulary.
+// Exactly one of text, file, ids and messages must be given. Ids are checked against the
+// vocabulary.
 [[nodiscard]] Result<Prompt> make_prompt(const PromptOptions& options, const LoadedModel& model);
+// Of a prompt without its findings.
+[[nodiscard]] std::vector<PromptFinding> prompt_findings(const Prompt& prompt,
+                                                         const LoadedModel& model);
 
 [[nodiscard]] Result<std::vector<TokenId>> parse_ids(const std::string& list);
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path);  // "-": standard input

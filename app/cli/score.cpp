@@ -25,6 +25,7 @@ struct ScoreOptions {
   std::optional<std::string> ids_file;
   std::optional<std::string> text;
   bool no_special = false;
+  ChatOptions chat;
   ConfigOptions config{.config = "reference-f32", .sets = {}};
   std::string neighbour_prompts;
   std::string taps = "logits";
@@ -104,20 +105,27 @@ Result<Side> make_score_side(const ScoreOptions& options, const Console& console
   auto model = load_model(options.model, console);
   if (!model) return tl::unexpected(model.error());
   side.model = std::move(*model);
-  PromptOptions prompt{
-      .text = options.text, .file = {}, .ids = options.ids, .no_special = options.no_special};
+  PromptOptions prompt{.text = options.text,
+                       .file = {},
+                       .ids = options.ids,
+                       .no_special = options.no_special,
+                       .chat = options.chat};
   if (options.ids_file) {
     auto ids = ids_from_file(*options.ids_file);
     if (!ids) return tl::unexpected(ids.error());
     prompt.ids = std::move(*ids);
   }
-  if (!prompt.text && !prompt.ids) {
+  if (!prompt.text && !prompt.ids && !prompt.chat.given()) {
     return fail(ErrorKind::usage,
-                "nothing to score; give --ids 1,2,3, --ids-file F.json or --text T");
+                "nothing to score; give --ids 1,2,3, --ids-file F.json, --text T or --messages "
+                "F.json");
   }
   auto made = make_prompt(prompt, side.model);
   if (!made) return tl::unexpected(made.error());
   side.prompt = std::move(*made);
+  for (const PromptFinding& finding : side.prompt.findings) {
+    console.note(fmt::format("{} {}: {}", name_of(finding.severity), finding.id, finding.text));
+  }
   auto neighbours =
       make_neighbours(side.config.neighbours, options.neighbour_prompts, side.model, side.prompt);
   if (!neighbours) return tl::unexpected(neighbours.error());
@@ -197,6 +205,7 @@ void declare_score(CLI::App& app, CommandContext& context) {
   ids->excludes(file)->excludes(text);
   file->excludes(text);
   app.add_flag("--no-special", options->no_special, "Do not add special tokens (BOS)");
+  declare_chat(app, options->chat);
   app.add_option("--config", options->config.config, "Preset or JSON file")->capture_default_str();
   app.add_option("--set", options->config.sets, "knob=value; may be repeated")
       ->allow_extra_args(false);

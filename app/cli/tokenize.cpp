@@ -17,6 +17,16 @@ struct TokenizeOptions {
   bool no_special = false;
   bool plain_special = false;
   bool json = false;
+  ChatOptions chat;
+};
+
+struct Tokenized {
+  std::shared_ptr<const Tokenizer> tokenizer;
+  std::string text;
+  std::optional<ChatRequest> request;
+  std::optional<RenderedChat> rendered;
+  std::vector<EncodedToken> tokens;
+  std::vector<PromptFinding> findings;
 };
 
 std::string table_of(const std::vector<EncodedToken>& tokens, const Tokenizer& tokenizer) {
@@ -29,37 +39,82 @@ std::string table_of(const std::vector<EncodedToken>& tokens, const Tokenizer& t
   return out;
 }
 
-std::string json_of(const std::vector<EncodedToken>& tokens, const Tokenizer& tokenizer) {
+std::string json_of(const Tokenized& made) {
+  const Tokenizer& tokenizer = *made.tokenizer;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const EncodedToken& token : tokens) {
+  for (const EncodedToken& token : made.tokens) {
     rows.push_back({{"id", token.id.value},
                     {"piece", escape_for_display(tokenizer.piece(token.id))},
                     {"begin", token.begin},
                     {"end", token.end},
                     {"special", tokenizer.is_special(token.id)}});
   }
-  const nlohmann::ordered_json document{{"tokenizer", std::string(tokenizer.kind())},
-                                        {"tokenizer_sha256", tokenizer.sha256()},
-                                        {"count", tokens.size()},
-                                        {"tokens", rows}};
+  nlohmann::ordered_json document{{"tokenizer", std::string(tokenizer.kind())},
+                                  {"tokenizer_sha256", tokenizer.sha256()},
+                                  {"text", made.text},
+                                  {"chat_template", nullptr},
+                                  {"count", made.tokens.size()},
+                                  {"tokens", rows},
+                                  {"findings", to_json(made.findings)}};
+  if (made.rendered) {
+    document["chat_template"] = {{"name", made.rendered->template_name},
+                                 {"sha256", made.rendered->template_sha256},
+                                 {"date", made.rendered->date.text()},
+                                 {"date_used", made.rendered->date_used}};
+  }
   return document.dump(2) + "\n";
 }
 
-Result<int> run(const TokenizeOptions& options, CommandContext& context) {
-  auto tokenizer = Tokenizer::open(options.model);
-  if (!tokenizer) return tl::unexpected(tokenizer.error());
+Result<void> take_text(const TokenizeOptions& options, const ModelChat& chat, Tokenized& made) {
+  if (options.chat.given()) {
+    if (options.text || options.file) {
+      return fail(ErrorKind::usage, "give a text or messages, not both");
+    }
+    auto prompt = make_chat_prompt(options.chat, chat);
+    if (!prompt) return tl::unexpected(prompt.error());
+    made.text = std::move(prompt->text);
+    made.request = std::move(prompt->request);
+    made.rendered = std::move(prompt->rendered);
+    return {};
+  }
   if (!options.text && !options.file) {
-    return fail(ErrorKind::usage, "no text; give --text TEXT or --file F");
+    return fail(ErrorKind::usage,
+                "no text; give --text TEXT, --file F, --user TEXT or --messages F.json");
   }
   auto text = options.text ? Result<std::string>(*options.text) : read_text_file(*options.file);
   if (!text) return tl::unexpected(text.error());
-  auto tokens = (*tokenizer)
-                    ->encode(*text, {.add_special_tokens = !options.no_special,
-                                     .parse_special_tokens = !options.plain_special});
+  made.text = std::move(*text);
+  return {};
+}
+
+void take_findings(const ModelChat& chat, Tokenized& made) {
+  PromptFacts facts;
+  for (const EncodedToken& token : made.tokens) facts.ids.push_back(token.id);
+  facts.text = made.text;
+  facts.request = made.request;
+  facts.rendered = made.rendered;
+  take_bos_facts(chat.templates, *made.tokenizer, facts);
+  made.findings = find_prompt_findings(facts);
+}
+
+Result<int> run(const TokenizeOptions& options, CommandContext& context) {
+  Tokenized made;
+  auto tokenizer = Tokenizer::open(options.model);
+  if (!tokenizer) return tl::unexpected(tokenizer.error());
+  made.tokenizer = *tokenizer;
+  const ModelChat chat = load_chat(options.model);
+  if (auto taken = take_text(options, chat, made); !taken) return tl::unexpected(taken.error());
+  // A rendered template brings its own special tokens.
+  auto tokens = made.tokenizer->encode(made.text,
+                                       {.add_special_tokens = !options.no_special && !made.rendered,
+                                        .parse_special_tokens = !options.plain_special});
   if (!tokens) return tl::unexpected(tokens.error());
-  auto printed = context.console.print(options.json ? json_of(*tokens, **tokenizer)
-                                                    : table_of(*tokens, **tokenizer));
-  if (!printed) return tl::unexpected(printed.error());
+  made.tokens = std::move(*tokens);
+  take_findings(chat, made);
+  const std::string out =
+      options.json ? json_of(made)
+                   : table_of(made.tokens, *made.tokenizer) + findings_text(made.findings);
+  if (auto printed = context.console.print(out); !printed) return tl::unexpected(printed.error());
   return 0;
 }
 
@@ -73,6 +128,7 @@ void declare_tokenize(CLI::App& app, CommandContext& context) {
   app.add_flag("--no-special", options->no_special, "Do not add special tokens (BOS)");
   app.add_flag("--plain-special", options->plain_special,
                "Treat the text of special tokens as ordinary text");
+  declare_chat(app, options->chat);
   app.add_flag("--json", options->json, "One JSON document");
 }
 

@@ -23,6 +23,9 @@ constexpr std::string_view kSamplingContract =
     "1";  // order of filters and the generator, see sampler.h
 
 Json or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+Json parsed_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json::parse(text);
+}
 Json or_null(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
 
 std::string read_cpu_model() {
@@ -167,7 +170,10 @@ Json make_envelope(const EnvelopeFacts& facts, const EnvironmentFacts& environme
       {"chat_template_sha256", or_null(facts.chat_template_sha256)},
       {"prompt_token_ids", ids_of(facts.prompt_ids)},
       {"prompt_text", facts.prompt_text_known ? Json(facts.prompt_text) : Json(nullptr)},
-      {"messages", nullptr},
+      {"messages", parsed_or_null(facts.messages_json)},
+      {"chat_template_name", or_null(facts.chat_template_name)},
+      {"chat_template_date", or_null(facts.chat_template_date)},
+      {"prompt_findings", parsed_or_null(facts.prompt_findings_json)},
       {"neighbour_prompt_ids", neighbours},
       {"sampling", sampling_of(facts)},
       {"runtime", runtime_of(facts, environment)},

@@ -33,7 +33,7 @@ struct EnvelopeFacts {
   std::string model_path;
   std::string model_sha256;
   std::vector<std::pair<std::string, std::string>> model_files;  // name, sha256
-  std::string model_revision;  // commit of a hub snapshot
+  std::string model_revision;                                    // commit of a hub snapshot
   // How the checkpoint holds its weights where not as plain elements, what else its method asks
   // for, and the names of the files with its scales.
   std::string stored_quantisation;
@@ -42,6 +42,10 @@ struct EnvelopeFacts {
   std::string model_type;
   std::string tokenizer_sha256;
   std::string chat_template_sha256;
+  std::string chat_template_name;    // of the template that was applied; empty: none was
+  std::string chat_template_date;    // its clock
+  std::string messages_json;         // the messages that were rendered
+  std::string prompt_findings_json;  // [{id, severity, text, evidence}]
   std::vector<TokenId> prompt_ids;
   std::string prompt_text;
   bool prompt_text_known = false;

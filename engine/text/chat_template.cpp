@@ -23,14 +23,14 @@ constexpr std::array<std::string_view, 8> kTokenNames{
     "bos_token", "eos_token", "unk_token",  "sep_token",
     "pad_token", "cls_token", "mask_token", "additional_special_tokens"};
 
-bool exists(const fs::path& path) {
+bool is_there(const fs::path& path) {
   std::error_code code;
   return fs::exists(path, code);
 }
 
 // An object, or null where the file is missing.
 Result<Json> read_object(const fs::path& path) {
-  if (!exists(path)) return Json();
+  if (!is_there(path)) return Json();
   auto text = read_whole_file(path, kMaxConfigBytes);
   if (!text) return tl::unexpected(text.error());
   Json json = Json::parse(*text, nullptr, false);
@@ -149,7 +149,7 @@ Result<ChatTemplates> read_chat_templates(const fs::path& directory) {
     if (adds != config->end() && adds->is_boolean()) chat.add_bos_token = adds->get<bool>();
   }
   Result<void> taken;
-  if (exists(directory / "chat_template.jinja")) {
+  if (is_there(directory / "chat_template.jinja")) {
     taken = take_template_files(directory, chat);
   } else if (config->is_object()) {
     taken = take_templates(*config, "tokenizer_config.json", chat);

@@ -4,6 +4,8 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 #include "kernels/base/utf8.h"
 
@@ -221,6 +223,16 @@ std::string lower(std::string_view text) {
   std::u32string result;
   for (std::size_t i = 0; i < characters.size(); ++i) append_lower(result, characters, i);
   return utf8_of(result);
+}
+
+std::string casefold(std::string_view text) {
+  utf8proc_uint8_t* folded = nullptr;
+  const utf8proc_ssize_t length = utf8proc_map(
+      reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+      static_cast<utf8proc_ssize_t>(text.size()), &folded, UTF8PROC_CASEFOLD);
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(folded, &std::free);
+  if (length < 0) return std::string(text);  // not UTF-8, which no text here is
+  return {reinterpret_cast<const char*>(folded), static_cast<std::size_t>(length)};
 }
 
 std::string capitalize(std::string_view text) {

@@ -33,6 +33,7 @@ namespace driftscope::jinja {
 
 [[nodiscard]] std::string upper(std::string_view text);
 [[nodiscard]] std::string lower(std::string_view text);
+[[nodiscard]] std::string casefold(std::string_view text);
 [[nodiscard]] std::string capitalize(std::string_view text);
 [[nodiscard]] std::string title(std::string_view text);  // str.title
 [[nodiscard]] std::string swapcase(std::string_view text);

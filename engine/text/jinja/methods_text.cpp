@@ -198,7 +198,7 @@ constexpr std::array kTextMethods{Method{"strip", &stripped<Ends::both>},
                                   Method{"format", &formatted},
                                   Method{"upper", &changed<&upper>},
                                   Method{"lower", &changed<&lower>},
-                                  Method{"casefold", &changed<&lower>},
+                                  Method{"casefold", &changed<&casefold>},
                                   Method{"title", &changed<&title>},
                                   Method{"capitalize", &changed<&capitalize>},
                                   Method{"swapcase", &changed<&swapcase>}};
