@@ -95,15 +95,30 @@ std::vector<TokenId> retokenised(const PromptFacts& facts) {
   return ids;
 }
 
+namespace {
+
+// A mark of plain words ("user:") may stand inside any text; one in brackets may not.
+bool holds_mark(std::string_view text, const std::string& mark, const std::string& bos) {
+  if (mark.find_first_of("<[") != std::string::npos) {
+    return text.find(mark) != std::string_view::npos;
+  }
+  text = trimmed(text);
+  while (!bos.empty() && text.starts_with(bos)) text = trimmed(text.substr(bos.size()));
+  return text.starts_with(mark);
+}
+
+}  // namespace
+
 void find_template_twice(const PromptFacts& facts, std::vector<PromptFinding>& findings) {
   const std::string mark = user_mark(facts);
   if (mark.empty()) return;
+  const std::string bos = facts.chat->special_token("bos_token");
   if (facts.request) {
     std::size_t index = 0;
     for (const Json& message : facts.request->messages) {
       const auto content = message.find("content");
       const bool holds = content != message.end() && content->is_string() &&
-                         content->get_ref<const std::string&>().find(mark) != std::string::npos;
+                         holds_mark(content->get_ref<const std::string&>(), mark, bos);
       if (holds) {
         return report_twice(mark, fmt::format("message {}", index + 1), {{"message", index}},
                             findings);
@@ -114,7 +129,6 @@ void find_template_twice(const PromptFacts& facts, std::vector<PromptFinding>& f
   }
   // Only ids or a text: a header right behind a header, with nothing but BOS and space between.
   const std::string text = text_of(facts);
-  const std::string bos = facts.chat->special_token("bos_token");
   for (std::size_t at = text.find(mark); at != std::string::npos;) {
     std::string_view rest = trimmed(std::string_view(text).substr(at + mark.size()));
     while (!bos.empty() && rest.starts_with(bos)) rest = trimmed(rest.substr(bos.size()));
