@@ -227,9 +227,9 @@ std::string lower(std::string_view text) {
 
 std::string casefold(std::string_view text) {
   utf8proc_uint8_t* folded = nullptr;
-  const utf8proc_ssize_t length = utf8proc_map(
-      reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-      static_cast<utf8proc_ssize_t>(text.size()), &folded, UTF8PROC_CASEFOLD);
+  const utf8proc_ssize_t length =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &folded, UTF8PROC_CASEFOLD);
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(folded, &std::free);
   if (length < 0) return std::string(text);  // not UTF-8, which no text here is
   return {reinterpret_cast<const char*>(folded), static_cast<std::size_t>(length)};

@@ -7,6 +7,7 @@
 #include "engine/text/jinja/characters.h"
 #include "engine/text/jinja/machine.h"
 #include "engine/text/jinja/operators.h"
+#include "engine/text/jinja/searching.h"
 
 namespace driftscope::jinja {
 namespace {
@@ -162,7 +163,7 @@ bool contains(Machine& machine, const Value& container, const Value& value) {
       raise(fmt::format("'in' a text needs a text on its left, not a {}", type_name(value)));
     }
     machine.charge(1 + container.text().size() / 32);
-    return container.text().find(value.text()) != std::string::npos;
+    return find_text(container.text(), value.text()) != std::string::npos;
   }
   if (container.is(Kind::mapping)) return container.mapping().find(value) != nullptr;
   if (container.is(Kind::sequence) && container.sequence().form != Form::iterator) {

@@ -313,6 +313,7 @@ Value Interpreter::call_macro(const Statement& macro, Scope& scope, const Argume
 }
 
 void Interpreter::bind_parameters(const Statement& macro, const Arguments& arguments) {
+  charge(arguments.named.size() * (1 + macro.parameters.size() / 8));
   Mapping unknown;
   for (const auto& [name, value] : arguments.named) unknown.set(Value::of(name), value);
   std::vector<const Value*> given(macro.parameters.size(), nullptr);
@@ -378,6 +379,7 @@ void Interpreter::bind_rest(const Statement& macro, const Arguments& arguments, 
 
 Value Interpreter::look_up(const Expression& name) {
   for (Scope* scope = m_scope; scope != nullptr; scope = scope->parent) {
+    charge(scope->variables.size() / 16);
     if (const Value* found = scope->find(name.name)) return *found;
   }
   return Value::undefined(fmt::format("\"{}\" is undefined", name.text));

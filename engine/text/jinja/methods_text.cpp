@@ -9,6 +9,7 @@
 #include "engine/text/jinja/machine.h"
 #include "engine/text/jinja/method_table.h"
 #include "engine/text/jinja/operators.h"
+#include "engine/text/jinja/searching.h"
 
 namespace driftscope::jinja {
 namespace {
@@ -53,7 +54,7 @@ Value partition(Machine& machine, const Value& self, const Arguments& arguments,
   const std::string& text = self.text();
   const std::string& separator = parameters.text(0);
   if (separator.empty()) raise("partition: the separator is empty; give one");
-  const std::size_t found = last ? text.rfind(separator) : text.find(separator);
+  const std::size_t found = last ? find_last_text(text, separator) : find_text(text, separator);
   if (found == std::string::npos) {
     const Value none = Value::of("");
     return last ? make_tuple({none, none, self}) : make_tuple({self, none, none});
@@ -95,7 +96,8 @@ std::int64_t search(const Value& self, const Arguments& arguments, bool last) {
   const Window window = window_of(self.text(), parameters);
   const std::string& wanted = parameters.text(0);
   if (!window.valid) return -1;
-  const std::size_t found = last ? window.text.rfind(wanted) : window.text.find(wanted);
+  const std::size_t found =
+      last ? find_last_text(window.text, wanted) : find_text(window.text, wanted);
   if (found == std::string_view::npos) return -1;
   return window.first + static_cast<std::int64_t>(count_characters(window.text.substr(0, found)));
 }

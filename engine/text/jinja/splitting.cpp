@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/text/jinja/characters.h"
+#include "engine/text/jinja/searching.h"
 #include "engine/text/jinja/value.h"
 #include "kernels/base/utf8.h"
 
@@ -95,7 +96,7 @@ std::vector<std::string_view> split(std::string_view text,
   std::vector<std::string_view> parts;
   std::size_t begin = 0;
   while (limit < 0 || static_cast<std::int64_t>(parts.size()) < limit) {
-    const std::size_t found = text.find(*separator, begin);
+    const std::size_t found = find_text(text, *separator, begin);
     if (found == std::string_view::npos) break;
     parts.push_back(text.substr(begin, found - begin));
     begin = found + separator->size();
@@ -110,14 +111,19 @@ std::vector<std::string_view> split_right(std::string_view text,
   if (!separator) return split_right_at_space(text, limit);
   if (separator->empty())
     raise("rsplit: the separator is empty; give one, or none for white space");
+  // Backwards once, so that many parts cost no more than one.
+  const std::string backwards(text.rbegin(), text.rend());
+  const std::string separator_backwards(separator->rbegin(), separator->rend());
   std::vector<std::string_view> parts;
+  std::size_t end = text.size();
   while (limit < 0 || static_cast<std::int64_t>(parts.size()) < limit) {
-    const std::size_t found = text.rfind(*separator);
+    const std::size_t found = find_text(backwards, separator_backwards, text.size() - end);
     if (found == std::string_view::npos) break;
-    parts.push_back(text.substr(found + separator->size()));
-    text = text.substr(0, found);
+    const std::size_t begin = text.size() - found;  // of the part, behind its separator
+    parts.push_back(text.substr(begin, end - begin));
+    end = begin - separator->size();
   }
-  parts.push_back(text);
+  parts.push_back(text.substr(0, end));
   std::reverse(parts.begin(), parts.end());
   return parts;
 }
@@ -145,7 +151,7 @@ std::string replace(std::string_view text, std::string_view old_part, std::strin
   for (std::int64_t done = 0; limit < 0 || done < limit; ++done) {
     std::size_t found = at;
     if (!old_part.empty()) {
-      found = text.find(old_part, at);
+      found = find_text(text, old_part, at);
       if (found == std::string_view::npos) break;
     } else if (at > text.size()) {
       break;
