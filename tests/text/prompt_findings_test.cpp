@@ -85,10 +85,9 @@ PromptFacts rendered_facts(const ChatTemplates& chat, const Tokenizer& tokenizer
   EXPECT_TRUE(rendered) << rendered.error().message;
   facts.rendered = *rendered;
   facts.text = rendered->text;
-  for (const EncodedToken& token :
-       *tokenizer.encode(rendered->text, {.add_special_tokens = add_special})) {
-    facts.ids.push_back(token.id);
-  }
+  const auto encoded = tokenizer.encode(rendered->text, {.add_special_tokens = add_special});
+  EXPECT_TRUE(encoded) << encoded.error().message;
+  for (const EncodedToken& token : *encoded) facts.ids.push_back(token.id);
   take_bos_facts(chat, tokenizer, facts);
   return facts;
 }
