@@ -3,9 +3,11 @@
 #include <fmt/ranges.h>
 
 #include <array>
+#include <utility>
 
 #include "engine/model/quantised_decoders.h"
 #include "engine/model/quantised_matrix.h"
+#include "engine/model/tensor_transforms.h"
 
 namespace driftscope {
 namespace {
@@ -16,25 +18,22 @@ constexpr std::int64_t kBlock = 32;  // inputs that share a scale
 constexpr std::array<float, 16> kE2m1{0.0F,  0.5F,  1.0F,  1.5F,  2.0F,  3.0F,  4.0F,  6.0F,
                                       -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
 
-// A row is one input of one expert, its columns are the outputs: the files hold the transpose.
+// [expert * out, in], as the files hold it; the plain tensor is the transpose of each expert's.
 class Mxfp4Decoder final : public MatrixDecoder {
  public:
   Mxfp4Decoder(std::string_view blocks, const StoredElements& scales, std::int64_t inputs,
-               std::int64_t outputs, std::size_t stored_bytes)
-      : MatrixDecoder(outputs, "MXFP4", stored_bytes),
+               std::size_t stored_bytes)
+      : MatrixDecoder(inputs, "MXFP4", stored_bytes),
         m_blocks(blocks.data()),
         m_scales({.dtype = "F8_E8M0", .shape = {}, .bytes = scales.bytes}),
-        m_inputs(inputs),
-        m_outputs(outputs) {}
+        m_in_row(inputs / kBlock) {}
 
  private:
   void decode_row(std::int64_t row, std::int64_t first, std::int64_t count,
                   float* values) const override {
-    const std::int64_t expert = row / m_inputs;
-    const std::int64_t input = row % m_inputs;
-    const std::int64_t in_row = m_inputs / kBlock;
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t block = (expert * m_outputs + first + i) * in_row + input / kBlock;
+      const std::int64_t input = first + i;
+      const std::int64_t block = row * m_in_row + input / kBlock;
       const auto byte =
           static_cast<unsigned char>(m_blocks[block * (kBlock / 2) + input % kBlock / 2]);
       const unsigned code = input % 2 == 0 ? byte & 15U : byte >> 4U;
@@ -44,8 +43,7 @@ class Mxfp4Decoder final : public MatrixDecoder {
 
   const char* m_blocks;
   ScaleArray m_scales;
-  std::int64_t m_inputs;
-  std::int64_t m_outputs;
+  std::int64_t m_in_row;  // blocks
 };
 
 }  // namespace
@@ -63,10 +61,12 @@ QuantisedView mxfp4_view(const TensorSource& stored, const std::string& name) {
                             fmt::join(blocks.shape, ", "), fmt::join(scales.shape, ", ")));
   if (!reader.good()) return reader.failure();
   const std::int64_t inputs = blocks.shape[2] * kBlock;
-  TensorView view{.shape = {blocks.shape[0], inputs, blocks.shape[1]}, .name = name};
-  view.decoder =
-      std::make_shared<Mxfp4Decoder>(blocks.bytes, scales, inputs, blocks.shape[1], reader.bytes());
-  return view;
+  TensorView view{.shape = {blocks.shape[0], blocks.shape[1], inputs}, .name = name};
+  view.decoder = std::make_shared<Mxfp4Decoder>(blocks.bytes, scales, inputs, reader.bytes());
+  // Binding transposes it back, and rows are then read as they lie.
+  StridedView transposed(std::move(view));
+  transposed.transpose(1);
+  return std::move(transposed).finish({blocks.shape[0], inputs, blocks.shape[1]});
 }
 
 }  // namespace driftscope

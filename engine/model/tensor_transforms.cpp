@@ -176,9 +176,14 @@ void StridedView::pick(std::int64_t index) {
   m_axes.erase(m_axes.begin());
 }
 
-void StridedView::transpose() {
-  std::swap(m_axes[0], m_axes[1]);
-  note("transposed");
+void StridedView::transpose(std::size_t axis) {
+  std::swap(m_axes[axis], m_axes[axis + 1]);
+  constexpr std::string_view kNote = ", transposed";
+  if (m_note.ends_with(kNote)) {  // back again
+    m_note.resize(m_note.size() - kNote.size());
+  } else {
+    m_note += kNote;
+  }
 }
 
 void StridedView::unpair_rows(std::int64_t head_dim) {

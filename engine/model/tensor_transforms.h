@@ -24,7 +24,7 @@ class StridedView {
   void every_second(std::int64_t first);
   // One index of the outermost axis, which goes away.
   void pick(std::int64_t index);
-  void transpose();  // the first two axes
+  void transpose(std::size_t axis = 0);  // with the next one
   // Rows (the outermost axis) of each head in the order 0, 2, 4 …, 1, 3, 5 … of the file's.
   void unpair_rows(std::int64_t head_dim);
   void add_one();

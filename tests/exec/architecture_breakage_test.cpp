@@ -29,10 +29,6 @@ struct Breakage {
   Break apply;
   double exactness = 1.0;  // 0: other than the manifest's breakage, only that it shows is checked
 };
-void PrintTo(const Breakage& breakage, std::ostream* out) {
-  *out << breakage.model << " " << breakage.entry;
-}
-
 Break describe(std::function<void(ModelDescription&)> change) {
   return [change = std::move(change)](AlteredCheckpoint& model) { change(model.changed); };
 }
@@ -322,7 +318,7 @@ INSTANTIATE_TEST_SUITE_P(Models, BrokenOnPurpose,
                          testing::Values("qwen2", "qwen3", "llama3_rope", "mistral_tied", "mixtral",
                                          "qwen3moe", "qwen2moe", "gemma2", "gemma3", "phi3", "gpt2",
                                          "llama_yarn", "gpt_oss"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& one) { return std::string(one.param); });
 
 }  // namespace
 }  // namespace driftscope::test
