@@ -13,6 +13,7 @@
 #include "app/cli/prompt_report.h"
 #include "engine/backend/cuda/cuda_module.h"
 #include "engine/config/envelope.h"
+#include "engine/model/description_text.h"
 #include "kernels/base/isa.h"
 
 namespace driftscope::cli {
@@ -121,13 +122,12 @@ std::string model_report(const LoadedModel& model) {
       "  architecture   {}: {} layers, hidden {}, {} heads ({} kv) of {}, feed-forward {}, "
       "vocabulary {}\n"
       "  parameters     {} stored as {}{}\n"
-      "  positions      {}, RoPE theta {}{}\n"
+      "  positions      {}\n"
       "  tokenizer      {}\n"
       "  chat template  {}\n",
       model.path, d.model_type, d.layers, d.hidden, d.heads, d.kv_heads, d.head_dim, d.intermediate,
       d.vocabulary, d.parameters(), dtype_name(d.stored_dtype),
-      d.tied_embeddings ? ", output tied to the embedding" : "", d.max_positions, d.rope_theta,
-      d.sliding_window > 0 ? fmt::format(", sliding window {}", d.sliding_window) : "",
+      d.tied_embeddings ? ", output tied to the embedding" : "", positions_text(d),
       model.tokenizer
           ? fmt::format("{}, {} ids", model.tokenizer->kind(), model.tokenizer->vocabulary_size())
           : "none: prompts as --prompt-ids",

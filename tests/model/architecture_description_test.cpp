@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "engine/model/description.h"
+#include "engine/model/description_text.h"
 #include "tests/model/checkpoint_builder.h"
 
 namespace driftscope {
@@ -292,6 +293,21 @@ TEST(MixtureWindows, FollowTheReferencesClasses) {
   config["model_type"] = "qwen3_moe";
   EXPECT_EQ(described(config).sliding_window, 8);
   EXPECT_THAT(described(config).sliding_layers, IsEmpty());  // all
+}
+
+TEST(DescriptionText, SaysHowPositionsEnter) {
+  EXPECT_EQ(positions_text(described(gpt2())), "32, learned");
+  EXPECT_EQ(positions_text(described(small_config("llama"))), "64, RoPE theta 10000");
+  json gemma = small_config("gemma3_text");
+  gemma["num_hidden_layers"] = 7;
+  gemma["rope_theta"] = 1e6;
+  gemma["sliding_window"] = 6;
+  gemma["rope_scaling"] = {{"rope_type", "linear"}, {"factor", 8.0}};
+  EXPECT_EQ(positions_text(described(gemma)),
+            "64, RoPE theta 1000000 linear by 8, in layers with the window theta 10000, sliding "
+            "window 6 in 6 of 7 layers");
+  EXPECT_EQ(positions_text(described(longrope())),
+            "64, RoPE theta 10000 LongRoPE beyond 16, attention factor 1.22474");
 }
 
 TEST(LayerCounts, BeyondAnyModelAreRefusedBeforeAListIsMade) {
