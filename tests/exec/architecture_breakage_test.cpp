@@ -234,7 +234,11 @@ std::vector<Breakage> others() {
        }},
       // Without the biases of the norms too, which the manifest's breakage keeps.
       {"gpt2", "rms_instead", describe([](auto& m) { m.norm = NormKind::rms; }), 0.0},
-      {"gpt_oss", "no_sinks", describe([](auto& m) { m.attention_sinks = false; })},
+      {"gpt_oss", "no_sinks",
+       [](AlteredCheckpoint& m) {
+         m.changed.attention_sinks = false;
+         for (LayerTensors& layer : m.layers) layer.sinks = {};
+       }},
       {"gpt_oss", "no_window", describe([](auto& m) { m.sliding_window = kNoWindow; })},
       {"gpt_oss", "gate_up_halves", halve_gate_and_up},
       {"gpt_oss", "no_clamp", describe([](auto& m) { m.moe.swiglu_limit = 1e30; })},
