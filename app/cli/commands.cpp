@@ -24,6 +24,8 @@ constexpr std::array kCommands{
             &declare_inspect},
     Command{"export", "Tables, pages and plots from a capture",
             "driftscope export out/demo.h5 --to html -o demo.html", &declare_export},
+    Command{"vendor", "What saved responses of servers say, and where they part",
+            "driftscope vendor a.json b.json", &declare_vendor},
     Command{"recover", "Copy what is readable of a damaged capture into a fresh file",
             "driftscope recover broken.h5.part -o saved.h5", &declare_recover},
     Command{"knobs", "Every setting, its values, and which backend honours it",

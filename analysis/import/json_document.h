@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// JSON as servers send it: bare NaN and Infinity, numbers beyond double, integers of 64 bits,
+// duplicate keys and bytes that are not UTF-8 are read and noted, not refused. Keys keep their
+// order and numbers their digits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/result.h"
+
+namespace driftscope {
+
+enum class JsonKind : std::uint8_t { null, boolean, number, text, array, object };
+
+// Something that a strict reader would refuse, or that loses information.
+struct JsonOddity {
+  std::string_view what;   // "literal NaN", "duplicate key", "invalid UTF-8", "lone surrogate", …
+  std::size_t offset = 0;  // bytes from the start of the text
+};
+
+class JsonDocument;
+
+// A value inside a document; a default-made one is "absent", reads as null and finds nothing, so
+// that a path can be followed without a check at each step. Valid as long as the document is.
+class JsonValue {
+ public:
+  JsonValue() = default;
+  [[nodiscard]] explicit operator bool() const { return m_document != nullptr; }
+  [[nodiscard]] JsonKind kind() const;
+  [[nodiscard]] bool is_null() const { return kind() == JsonKind::null; }
+  [[nodiscard]] bool is_text() const { return kind() == JsonKind::text; }
+  [[nodiscard]] bool is_number() const { return kind() == JsonKind::number; }
+  [[nodiscard]] bool is_array() const { return kind() == JsonKind::array; }
+  [[nodiscard]] bool is_object() const { return kind() == JsonKind::object; }
+
+  // The first member of that name; absent where there is none or this is no object.
+  [[nodiscard]] JsonValue operator[](std::string_view key) const;
+  [[nodiscard]] bool has(std::string_view key) const;   // whatever its value, null included
+  [[nodiscard]] std::size_t size() const;               // of an array or object, else 0
+  [[nodiscard]] JsonValue at(std::size_t index) const;  // of an array; walks, absent at the end
+
+  // A number's digits as written, or a text between its quotes with escapes as they stand.
+  [[nodiscard]] std::string_view raw() const;
+  // A text with its escapes resolved; bytes that are not UTF-8 stay as they are. Empty for others.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string text_or(std::string_view fallback) const;
+  // Also NaN and the infinities, of the literals and of digits beyond double. Empty for others.
+  [[nodiscard]] std::optional<double> number() const;
+  // Digits without fraction or exponent that fit; empty else.
+  [[nodiscard]] std::optional<std::int64_t> integer() const;
+  [[nodiscard]] std::optional<bool> boolean() const;
+  // The value as compact JSON with keys sorted, numbers as written: equal texts are equal values.
+  [[nodiscard]] std::string canonical() const;
+
+  // Children in order: of an array its values, of an object its members' values.
+  class Iterator {
+   public:
+    [[nodiscard]] JsonValue operator*() const { return {m_document, m_index}; }
+    [[nodiscard]] std::string key() const;  // of an object's member
+    Iterator& operator++();
+    [[nodiscard]] bool operator==(const Iterator& other) const { return m_index == other.m_index; }
+
+   private:
+    friend class JsonValue;
+    Iterator(const JsonDocument* document, std::uint32_t index, bool keyed)
+        : m_document(document), m_index(index), m_keyed(keyed) {}
+    const JsonDocument* m_document;
+    std::uint32_t m_index;  // of the value; its key, where there is one, is just before it
+    bool m_keyed;
+  };
+  [[nodiscard]] Iterator begin() const;
+  [[nodiscard]] Iterator end() const;
+
+ private:
+  friend class JsonDocument;
+  JsonValue(const JsonDocument* document, std::uint32_t index)
+      : m_document(document), m_index(index) {}
+  const JsonDocument* m_document = nullptr;
+  std::uint32_t m_index = 0;
+};
+
+// One JSON text. `text` must outlive it. Made for reuse: parse() keeps the memory of earlier texts.
+class JsonDocument {
+ public:
+  // Nesting beyond this is refused.
+  static constexpr int kMaxDepth = 512;
+  // Errors: malformed, "byte N: what". A byte order mark at the start is skipped.
+  [[nodiscard]] Result<void> parse(std::string_view text);
+  // Parses one value at the front and sets `used` to the bytes it took with the space after it.
+  [[nodiscard]] Result<void> parse_first(std::string_view text, std::size_t& used);
+  [[nodiscard]] JsonValue root() const {
+    return m_nodes.empty() ? JsonValue() : JsonValue(this, 0);
+  }
+  // The first hundred, in order of place.
+  [[nodiscard]] const std::vector<JsonOddity>& oddities() const { return m_oddities; }
+
+ private:
+  friend class JsonValue;
+  friend class JsonValue::Iterator;
+  friend class JsonParser;
+  struct Node {
+    std::string_view raw;     // of numbers, texts, booleans and keys
+    std::uint32_t end = 0;    // index of the node after this value and all in it
+    std::uint32_t count = 0;  // children
+    JsonKind kind = JsonKind::null;
+    bool escaped = false;  // a text with escapes
+    bool boolean = false;
+  };
+  std::vector<Node> m_nodes;  // depth first; an object's children are key, value, key, value …
+  std::vector<JsonOddity> m_oddities;
+};
+
+}  // namespace driftscope

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/responses/populations.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cctype>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace driftscope {
+namespace {
+
+constexpr double kNormal975 = 1.959963984540054;  // quantile of the normal distribution, 97.5%
+constexpr double kNormal95 = 1.6448536269514722;  // 95%
+constexpr double kNormal80 = 0.8416212335729143;  // 80%
+constexpr double kLevel = 0.05;
+
+// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine.
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : m_state(seed) {}
+  std::uint64_t next() {
+    m_state += 0x9E3779B97F4A7C15U;
+    std::uint64_t z = m_state;
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31U);
+  }
+  // Uniform in [0, limit): values that would favour small results are drawn again.
+  std::size_t below(std::size_t limit) {
+    const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    const std::uint64_t fair = most - most % limit;
+    std::uint64_t value = next();
+    while (value >= fair) value = next();
+    return static_cast<std::size_t>(value % limit);
+  }
+
+ private:
+  std::uint64_t m_state;
+};
+
+double hamming_kernel(const SymbolSequence& x, const SymbolSequence& y, std::size_t length) {
+  const std::size_t shorter = std::min(x.size(), y.size());
+  std::size_t equal = length - std::max(x.size(), y.size());  // padding agrees with padding
+  for (std::size_t i = 0; i < shorter; ++i) equal += x[i] == y[i] ? 1U : 0U;
+  return static_cast<double>(equal) / static_cast<double>(length);
+}
+
+// All pairs of the samples of both sides, [n, n].
+std::vector<double> gram_matrix(std::span<const SymbolSequence> a,
+                                std::span<const SymbolSequence> b) {
+  std::vector<const SymbolSequence*> all;
+  for (const SymbolSequence& sequence : a) all.push_back(&sequence);
+  for (const SymbolSequence& sequence : b) all.push_back(&sequence);
+  std::size_t length = 1;
+  for (const SymbolSequence* sequence : all) length = std::max(length, sequence->size());
+  const std::size_t n = all.size();
+  std::vector<double> gram(n * n, 1.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = i + 1; j < n; ++j) {
+      gram[i * n + j] = gram[j * n + i] = hamming_kernel(*all[i], *all[j], length);
+    }
+  }
+  return gram;
+}
+
+// Unbiased squared MMD when `members` are side A.
+double discrepancy(const std::vector<double>& gram, const std::vector<double>& row_sums,
+                   std::span<const std::size_t> order, std::size_t count_a) {
+  const std::size_t n = order.size();
+  double within_a = 0.0;
+  double rows_a = 0.0;
+  double total = 0.0;
+  for (const double sum : row_sums) total += sum;
+  for (std::size_t i = 0; i < count_a; ++i) {
+    const double* row = gram.data() + order[i] * n;
+    rows_a += row_sums[order[i]];
+    for (std::size_t j = 0; j < count_a; ++j) within_a += row[order[j]];
+  }
+  const double across = rows_a - within_a;
+  const double within_b = total - within_a - 2.0 * across;
+  const auto m = static_cast<double>(count_a);
+  const auto k = static_cast<double>(n - count_a);
+  // The diagonal, 1 each, is not part of the unbiased means.
+  return (within_a - m) / (m * (m - 1.0)) + (within_b - k) / (k * (k - 1.0)) -
+         2.0 * across / (m * k);
+}
+
+double kolmogorov_tail(double lambda) {
+  if (lambda < 0.2) return 1.0;
+  double sum = 0.0;
+  for (int j = 1; j <= 100; ++j) {
+    const double term = std::exp(-2.0 * j * j * lambda * lambda);
+    sum += (j % 2 == 1 ? 2.0 : -2.0) * term;
+    if (term < 1e-16) break;
+  }
+  return std::clamp(sum, 0.0, 1.0);
+}
+
+SideSummary summarise(const SampleGroup& group) {
+  SideSummary summary;
+  summary.samples = static_cast<std::int64_t>(group.texts.size());
+  std::set<std::string> raw(group.texts.begin(), group.texts.end());
+  std::set<std::string> normalised;
+  for (const std::string& text : group.texts) normalised.insert(normalised_answer(text));
+  summary.unique = static_cast<std::int64_t>(raw.size());
+  summary.all_equal = raw.size() == 1;
+  summary.all_equal_normalised = normalised.size() == 1;
+  std::vector<double> places;
+  for (std::size_t i = 1; i < group.sequences.size(); ++i) {
+    places.push_back(first_difference(group.sequences[0], group.sequences[i]));
+  }
+  summary.first_divergence = median_interval(std::move(places));
+  return summary;
+}
+
+}  // namespace
+
+Share share_of(std::int64_t hits, std::int64_t count) {
+  Share share{.hits = hits, .count = count};
+  if (count == 0) {
+    share.value = std::numeric_limits<double>::quiet_NaN();
+    return share;
+  }
+  const auto n = static_cast<double>(count);
+  const double p = static_cast<double>(hits) / n;
+  const double z2 = kNormal975 * kNormal975;
+  const double centre = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
+  const double half =
+      kNormal975 * std::sqrt(p * (1.0 - p) / n + z2 / (4.0 * n * n)) / (1.0 + z2 / n);
+  share.value = p;
+  share.low = std::max(0.0, centre - half);
+  share.high = std::min(1.0, centre + half);
+  return share;
+}
+
+TwoSampleTest two_sample_test(std::span<const SymbolSequence> a, std::span<const SymbolSequence> b,
+                              std::int64_t permutations, std::uint64_t seed) {
+  TwoSampleTest test;
+  if (a.size() < 2 || b.size() < 2) return test;
+  const std::vector<double> gram = gram_matrix(a, b);
+  const std::size_t n = a.size() + b.size();
+  std::vector<double> row_sums(n, 0.0);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t j = 0; j < n; ++j) row_sums[i] += gram[i * n + j];
+  }
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  test.statistic = discrepancy(gram, row_sums, order, a.size());
+  Random random(seed);
+  std::int64_t reached = 0;
+  double sum = 0.0;
+  double squares = 0.0;
+  // Sums of the same terms in another order differ in their last bits; that is no larger value.
+  const double threshold = test.statistic - 1e-12;
+  for (std::int64_t round = 0; round < permutations; ++round) {
+    for (std::size_t i = n - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
+    const double value = discrepancy(gram, row_sums, order, a.size());
+    if (value >= threshold) ++reached;
+    sum += value;
+    squares += value * value;
+  }
+  test.permutations = permutations;
+  test.p_value = static_cast<double>(1 + reached) / static_cast<double>(1 + permutations);
+  if (permutations < 2) return test;
+  const auto rounds = static_cast<double>(permutations);
+  test.null_deviation =
+      std::sqrt(std::max(0.0, squares / rounds - (sum / rounds) * (sum / rounds)));
+  if (test.statistic > 0.0 && test.null_deviation > 0.0) {
+    // The statistic's deviation under the null falls as one over the number of samples.
+    const double factor = test.null_deviation * (kNormal95 + kNormal80) / test.statistic;
+    const double needed = std::ceil(factor * static_cast<double>(std::min(a.size(), b.size())));
+    test.samples_needed = static_cast<std::int64_t>(std::min(needed, 1e9));
+  }
+  return test;
+}
+
+DistributionTest kolmogorov_smirnov(std::vector<double> a, std::vector<double> b) {
+  DistributionTest test;
+  if (a.empty() || b.empty()) return test;
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  const auto n = static_cast<double>(a.size());
+  const auto m = static_cast<double>(b.size());
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < a.size() && j < b.size()) {
+    const double value = std::min(a[i], b[j]);
+    while (i < a.size() && a[i] <= value) ++i;
+    while (j < b.size() && b[j] <= value) ++j;
+    test.statistic =
+        std::max(test.statistic, std::abs(static_cast<double>(i) / n - static_cast<double>(j) / m));
+  }
+  const double root = std::sqrt(n * m / (n + m));
+  test.p_value = kolmogorov_tail((root + 0.12 + 0.11 / root) * test.statistic);
+  return test;
+}
+
+std::vector<double> holm_correction(std::span<const double> p_values) {
+  std::vector<std::size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t i, std::size_t j) { return p_values[i] < p_values[j]; });
+  std::vector<double> corrected(p_values.size(), 1.0);
+  double largest = 0.0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const auto left = static_cast<double>(order.size() - rank);
+    largest = std::max(largest, std::min(1.0, p_values[order[rank]] * left));
+    corrected[order[rank]] = largest;
+  }
+  return corrected;
+}
+
+MedianInterval median_interval(std::vector<double> values) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  if (values.empty()) return {kNone, kNone, kNone};
+  std::sort(values.begin(), values.end());
+  const std::size_t n = values.size();
+  const double middle =
+      n % 2 == 1
+          ? values[n / 2]
+          : (std::isinf(values[n / 2]) ? values[n / 2] : 0.5 * (values[n / 2 - 1] + values[n / 2]));
+  // Ranks by the normal approximation of the binomial with one half.
+  const auto count = static_cast<double>(n);
+  const double half = 0.5 * kNormal975 * std::sqrt(count);
+  const double low = std::max(0.0, std::floor(0.5 * count - half) - 0.0);
+  const double high = std::min(count - 1.0, std::ceil(0.5 * count + half));
+  return {middle, values[static_cast<std::size_t>(low)], values[static_cast<std::size_t>(high)]};
+}
+
+double first_difference(const SymbolSequence& a, const SymbolSequence& b) {
+  const auto [at, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  if (at == a.end() && other == b.end()) return std::numeric_limits<double>::infinity();
+  return static_cast<double>(at - a.begin());
+}
+
+PopulationComparison compare_populations(std::span<const SampleGroup> a,
+                                         std::span<const SampleGroup> b, std::int64_t permutations,
+                                         std::uint64_t seed) {
+  PopulationComparison out;
+  std::map<std::string, const SampleGroup*> partners;
+  for (const SampleGroup& group : b) partners.emplace(group.prompt, &group);
+  std::vector<double> p_values;
+  std::int64_t raw_a = 0, raw_b = 0, answer_a = 0, answer_b = 0;
+  std::int64_t unique_a = 0, unique_b = 0, samples_a = 0, samples_b = 0;
+  for (const SampleGroup& group : a) {
+    const auto found = partners.find(group.prompt);
+    if (found == partners.end()) continue;
+    const SampleGroup& other = *found->second;
+    PromptComparison prompt;
+    prompt.prompt = group.prompt;
+    prompt.a = summarise(group);
+    prompt.b = summarise(other);
+    prompt.test =
+        two_sample_test(group.sequences, other.sequences, permutations, seed + out.prompts.size());
+    prompt.logprobs_known = group.mean_logprobs.size() > 1 && other.mean_logprobs.size() > 1;
+    if (prompt.logprobs_known) {
+      prompt.logprobs = kolmogorov_smirnov(group.mean_logprobs, other.mean_logprobs);
+    }
+    p_values.push_back(prompt.test.p_value);
+    raw_a += prompt.a.all_equal ? 1 : 0;
+    raw_b += prompt.b.all_equal ? 1 : 0;
+    answer_a += prompt.a.all_equal_normalised ? 1 : 0;
+    answer_b += prompt.b.all_equal_normalised ? 1 : 0;
+    unique_a += prompt.a.unique;
+    unique_b += prompt.b.unique;
+    samples_a += prompt.a.samples;
+    samples_b += prompt.b.samples;
+    out.prompts.push_back(std::move(prompt));
+  }
+  const std::vector<double> corrected = holm_correction(p_values);
+  for (std::size_t i = 0; i < corrected.size(); ++i) {
+    out.prompts[i].corrected_p = corrected[i];
+    out.changed += corrected[i] <= kLevel ? 1 : 0;
+  }
+  const auto prompts = static_cast<std::int64_t>(out.prompts.size());
+  out.tar_raw_a = share_of(raw_a, prompts);
+  out.tar_raw_b = share_of(raw_b, prompts);
+  out.tar_answer_a = share_of(answer_a, prompts);
+  out.tar_answer_b = share_of(answer_b, prompts);
+  out.unique_a = share_of(unique_a, samples_a);
+  out.unique_b = share_of(unique_b, samples_b);
+  return out;
+}
+
+std::string normalised_answer(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == ' ' || c == '\n' || c == '\r' || c == '\t') {
+      if (!out.empty() && out.back() != ' ') out += ' ';
+      continue;
+    }
+    out += byte < 0x80 ? static_cast<char>(std::tolower(byte)) : c;
+  }
+  while (!out.empty() && std::string_view(" .!,;:").find(out.back()) != std::string_view::npos) {
+    out.pop_back();
+  }
+  return out;
+}
+
+}  // namespace driftscope

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/responses/response_lint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "analysis/compare/findings.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+constexpr double kMassSlack = 1e-4;         // listed probabilities may add up to this much over 1
+constexpr double kImplausibleMass = 0.01;   // of all that is listed, with two alternatives or more
+constexpr double kImplausibleWord = -15.0;  // nats, of a word of a prompt
+constexpr double kUlpOfFloat = 5.9604645e-08;  // 2^-24, relative
+
+const ResponseChannel& main_channel(const ResponseChoice& choice) {
+  if (choice.content.steps.empty() && !choice.refusal.steps.empty()) return choice.refusal;
+  return choice.content;
+}
+
+template <class Visit>
+void each_step(const Response& response, const Visit& visit) {
+  for (const ResponseChoice& choice : response.choices) {
+    for (const ResponseStep& step : main_channel(choice).steps) visit(step);
+  }
+}
+
+std::string joined_bytes(const ResponseChannel& channel) {
+  std::string bytes;
+  for (const ResponseStep& step : channel.steps) {
+    if (!step.special) bytes += step.token.bytes;
+  }
+  return bytes;
+}
+
+bool holds_replacement(std::string_view text) {
+  return text.find(kReplacement) != std::string_view::npos;
+}
+
+void mark_lossy(ResponseChannel& channel) {
+  if (!channel.has_text || holds_replacement(channel.text)) return;
+  for (ResponseStep& step : channel.steps) {
+    step.token.lossy = holds_replacement(step.token.bytes);
+    for (TokenAlternative& other : step.alternatives) {
+      other.token.lossy = holds_replacement(other.token.bytes);
+    }
+  }
+}
+
+struct Values {
+  std::int64_t numbers = 0;
+  std::int64_t above_zero = 0;
+  std::int64_t above_one = 0;
+  std::int64_t zeros = 0;
+  std::int64_t with_alternatives = 0;
+  std::int64_t steps = 0;
+};
+
+Values count_values(const Response& response) {
+  Values values;
+  each_step(response, [&](const ResponseStep& step) {
+    ++values.steps;
+    if (step.alternatives.size() > 1) ++values.with_alternatives;
+    if (!step.logprob.usable()) return;
+    ++values.numbers;
+    if (step.logprob.value > 0.0) ++values.above_zero;
+    if (step.logprob.value > 1.0) ++values.above_one;
+    if (step.logprob.value == 0.0) ++values.zeros;
+  });
+  return values;
+}
+
+// ---- findings, one function each ----
+
+using Findings = std::vector<Finding>;
+
+void find_error(const Response& response, Findings& findings) {
+  if (response.error.empty()) return;
+  findings.push_back(make_finding(
+      "no_answer", Severity::error,
+      fmt::format("The server gave no answer: {}", escape_for_display(response.error)),
+      Json{{"http_status", response.http_status ? Json(*response.http_status) : Json()}}));
+}
+
+void find_warnings(const Response& response, Findings& findings) {
+  for (const ResponseWarning& warning : response.warnings) {
+    findings.push_back(make_finding(warning.id, Severity::notice, escape_for_display(warning.text),
+                                    Json::object()));
+  }
+}
+
+void find_scale(const Response& response, Findings& findings) {
+  if (response.scale == LogprobScale::logit) {
+    findings.push_back(make_finding(
+        "logits_in_logprob", Severity::warning,
+        "The logprob field holds logits (values above 1): gaps between tokens mean what they say, "
+        "probabilities do not",
+        Json::object()));
+  }
+  if (response.scale == LogprobScale::probability) {
+    findings.push_back(make_finding(
+        "probability_in_logprob", Severity::error,
+        "The logprob field holds positive values of at most 1: probabilities, not logarithms; they "
+        "are not compared",
+        Json::object()));
+  }
+  if (response.after_sampling) {
+    findings.push_back(make_finding(
+        "after_sampling", Severity::warning,
+        "The probabilities are of what was left after the samplers (top-k, top-p, temperature): "
+        "they cannot be compared with logprobs of the model",
+        Json::object()));
+  }
+}
+
+void find_placeholders(const Response& response, Findings& findings) {
+  if (!response.fake_certainty) return;
+  findings.push_back(make_finding(
+      "certain_without_alternatives", Severity::warning,
+      response.speculative
+          ? "Logprobs of exactly 0 without alternatives are placeholders: tokens that a draft "
+            "proposed and the server accepted (speculative decoding). They are not compared"
+          : "Every logprob is exactly 0 and there are no alternatives: placeholders, or values "
+            "after greedy sampling. They are not compared",
+      Json{{"speculative", response.speculative}}));
+}
+
+void find_states(const Response& response, Findings& findings) {
+  std::array<std::int64_t, 8> counts{};
+  each_step(response, [&](const ResponseStep& step) {
+    ++counts[static_cast<std::size_t>(step.logprob.state)];
+  });
+  Json evidence = Json::object();
+  std::int64_t odd = 0;
+  for (const LogprobState state :
+       {LogprobState::sentinel, LogprobState::clipped, LogprobState::lowest_float,
+        LogprobState::minus_infinity, LogprobState::not_a_number}) {
+    const std::int64_t count = counts[static_cast<std::size_t>(state)];
+    if (count == 0) continue;
+    evidence[std::string(logprob_state_name(state))] = count;
+    odd += count;
+  }
+  if (odd == 0) return;
+  findings.push_back(make_finding(
+      "logprob_unknown", Severity::notice,
+      fmt::format("{} chosen token{} no number for a logprob (a sentinel, a floor, an infinity or "
+                  "NaN): unlikely, by how much is not known; left out of differences and means",
+                  odd, odd == 1 ? " has" : "s have"),
+      evidence));
+}
+
+void find_lossy(const Response& response, Findings& findings) {
+  for (const ResponseChoice& choice : response.choices) {
+    const ResponseChannel& channel = main_channel(choice);
+    const auto lossy = std::count_if(channel.steps.begin(), channel.steps.end(),
+                                     [](const ResponseStep& step) { return step.token.lossy; });
+    if (lossy == 0) continue;
+    findings.push_back(make_finding(
+        "lossy_token_bytes", Severity::warning,
+        fmt::format("{} of {} tokens show U+FFFD where the text has whole characters: their bytes "
+                    "were lost. Positions and logprobs can be compared, which token it was cannot",
+                    lossy, channel.steps.size()),
+        Json{{"choice", choice.index}, {"tokens", lossy}}));
+  }
+}
+
+void find_text_mismatch(const Response& response, Findings& findings) {
+  for (const ResponseChoice& choice : response.choices) {
+    const ResponseChannel& channel = main_channel(choice);
+    if (!channel.has_text || channel.steps.empty()) continue;
+    const bool any_lossy =
+        std::any_of(channel.steps.begin(), channel.steps.end(), [](const ResponseStep& step) {
+          return step.token.lossy ||
+                 (step.token.bytes.empty() && !step.token.bytes_given && !step.text_of_group);
+        });
+    const std::string bytes = joined_bytes(channel);
+    if (any_lossy || bytes == channel.text) continue;
+    const bool begins = bytes.starts_with(channel.text);
+    findings.push_back(make_finding(
+        begins ? "end_mark_listed" : "tokens_do_not_join",
+        begins ? Severity::info : Severity::notice,
+        begins ? "The list of tokens holds more than the text, such as an end mark or a stop string"
+               : "The tokens' bytes do not join to the text",
+        Json{{"choice", choice.index},
+             {"joined_bytes", bytes.size()},
+             {"text_bytes", channel.text.size()}}));
+  }
+}
+
+void find_collisions(const Response& response, Findings& findings) {
+  std::int64_t collided = 0;
+  std::string example;
+  each_step(response, [&](const ResponseStep& step) {
+    if (!step.logprob.usable()) return;
+    for (const TokenAlternative& other : step.alternatives) {
+      if (!same_token(other.token, step.token) || !other.logprob.usable()) continue;
+      const double tolerance =
+          std::max(print_tolerance(step.logprob), print_tolerance(other.logprob));
+      if (std::abs(other.logprob.value - step.logprob.value) <= 2.0 * tolerance) continue;
+      if (collided++ == 0) {
+        example = fmt::format("\"{}\" has {} as the chosen token and {} among the alternatives",
+                              escape_for_display(step.token.text), step.logprob.value,
+                              other.logprob.value);
+      }
+      return;
+    }
+  });
+  if (collided == 0) return;
+  findings.push_back(make_finding(
+      "token_text_collision", Severity::warning,
+      fmt::format(
+          "{}: two tokens share a text as a key and one of them was lost, or raw and "
+          "processed values are mixed. This is no drift; the chosen token's own value counts",
+          example),
+      Json{{"steps", collided}}));
+}
+
+void find_short_lists(const Response& response, Findings& findings) {
+  std::size_t most = 0;
+  each_step(response,
+            [&](const ResponseStep& step) { most = std::max(most, step.alternatives.size()); });
+  std::int64_t fewer = 0;
+  each_step(response, [&](const ResponseStep& step) {
+    if (!step.alternatives.empty() && step.alternatives.size() + 1 < most) ++fewer;
+  });
+  if (fewer == 0) return;
+  findings.push_back(
+      make_finding("alternatives_missing", Severity::info,
+                   fmt::format("{} step{} list fewer alternatives than others ({} at most)", fewer,
+                               fewer == 1 ? "" : "s", most),
+                   Json{{"steps", fewer}, {"most", most}}));
+}
+
+void find_mass(const Response& response, Findings& findings) {
+  if (response.scale != LogprobScale::log_probability) return;
+  double largest = 0.0;
+  double smallest = 1.0;
+  each_step(response, [&](const ResponseStep& step) {
+    if (step.alternatives.empty()) return;
+    double mass = 0.0;
+    bool listed = false;
+    for (const TokenAlternative& other : step.alternatives) {
+      if (other.logprob.usable()) mass += std::exp(other.logprob.value);
+      listed = listed || same_token(other.token, step.token);
+    }
+    if (!listed && step.logprob.usable()) mass += std::exp(step.logprob.value);
+    largest = std::max(largest, mass);
+    if (step.alternatives.size() > 1) smallest = std::min(smallest, mass);
+  });
+  if (largest > 1.0 + kMassSlack) {
+    findings.push_back(make_finding(
+        "mass_above_one", Severity::warning,
+        fmt::format("The listed tokens of a step have a probability of {:.6g} together: these are "
+                    "no logprobs of one distribution",
+                    largest),
+        Json{{"mass", largest}}));
+  }
+  if (smallest < kImplausibleMass) {
+    findings.push_back(make_finding(
+        "listed_mass_implausible", Severity::warning,
+        fmt::format("The listed tokens of a step have a probability of {:.3g} together: the values "
+                    "are of another distribution than the one that was sampled (structured output, "
+                    "a mask, or a fault of the server). No margin is read from them",
+                    smallest),
+        Json{{"mass", smallest}}));
+  }
+}
+
+void find_ties(const Response& response, Findings& findings) {
+  std::int64_t position = 0;
+  each_step(response, [&](const ResponseStep& step) {
+    const std::int64_t at = position++;
+    const auto rank = rank_of_chosen(step);
+    if (!rank || rank->first == 1) {
+      if (rank && rank->last > 1) {
+        findings.push_back(make_finding(
+            "exact_tie", Severity::notice,
+            fmt::format(
+                "Step {}: \"{}\" and {} other token{} have exactly the same value; which is "
+                "chosen depends on how ties are broken",
+                at, escape_for_display(step.token.text), rank->last - 1,
+                rank->last == 2 ? "" : "s"),
+            Json{{"step", at}, {"rank_first", rank->first}, {"rank_last", rank->last}}));
+      }
+      return;
+    }
+    const std::string range = rank->last == 0 ? fmt::format("{} or beyond", rank->first)
+                              : rank->first == rank->last
+                                  ? std::to_string(rank->first)
+                                  : fmt::format("{} to {}", rank->first, rank->last);
+    findings.push_back(make_finding(
+        "not_the_largest", Severity::notice,
+        fmt::format("Step {}: \"{}\" has rank {}: it was sampled (temperature above 0), or raw and "
+                    "processed values are mixed",
+                    at, escape_for_display(step.token.text), range),
+        Json{{"step", at}, {"rank_first", rank->first}, {"rank_last", rank->last}}));
+  });
+}
+
+// Differences of values of one step: multiples of 1/8 or 1/16 say that the logits were bf16.
+void find_grid(const Response& response, Findings& findings) {
+  std::int64_t gaps = 0;
+  std::int64_t on_grid = 0;
+  each_step(response, [&](const ResponseStep& step) {
+    for (std::size_t i = 1; i < step.alternatives.size(); ++i) {
+      const Logprob& a = step.alternatives[0].logprob;
+      const Logprob& b = step.alternatives[i].logprob;
+      if (!a.usable() || !b.usable() || a.value == b.value) continue;
+      const double eighths = (a.value - b.value) * 16.0;
+      const double tolerance = 16.0 * 2.0 * std::max(print_tolerance(a), print_tolerance(b));
+      ++gaps;
+      if (std::abs(eighths - std::round(eighths)) <= tolerance && tolerance < 0.1) ++on_grid;
+    }
+  });
+  if (gaps < 4 || on_grid < gaps) return;
+  findings.push_back(make_finding(
+      "logits_on_grid", Severity::info,
+      fmt::format("All {} gaps between alternatives are multiples of 1/16: the logits were rounded "
+                  "to bf16 before the softmax, so exact ties are to be expected",
+                  gaps),
+      Json{{"gaps", gaps}}));
+}
+
+void find_coverage(const Response& response, Findings& findings) {
+  const auto tokens = response.usage.completion_tokens;
+  if (!tokens || response.choices.size() != 1) return;
+  const ResponseChoice& choice = response.choices[0];
+  if (!choice.content.has_steps || !choice.tool_calls.empty()) return;
+  const auto listed = static_cast<std::int64_t>(main_channel(choice).steps.size());
+  const std::int64_t visible = *tokens - response.usage.reasoning_tokens.value_or(0);
+  // One more is the end mark, which most servers count and do not list.
+  if (listed + 1 >= visible) return;
+  findings.push_back(make_finding(
+      "tokens_missing", Severity::warning,
+      fmt::format("{} tokens are listed where the server counts {}: some were dropped, by a "
+                  "streaming parser for example",
+                  listed, visible),
+      Json{{"listed", listed}, {"counted", visible}}));
+}
+
+void find_mean_only(const Response& response, Findings& findings) {
+  for (const ResponseChoice& choice : response.choices) {
+    if (!choice.mean_logprob || choice.content.has_steps) continue;
+    findings.push_back(make_finding(
+        "mean_only", Severity::notice,
+        fmt::format("Only the mean logprob is given ({:.6g}): tokens cannot be compared",
+                    *choice.mean_logprob),
+        Json{{"mean", *choice.mean_logprob}}));
+  }
+}
+
+void find_fingerprint(const Response& response, Findings& findings) {
+  if (response.fingerprint != "fp_ollama") return;
+  findings.push_back(make_finding(
+      "constant_fingerprint", Severity::info,
+      "system_fingerprint is \"fp_ollama\" for every model and version of this server: no evidence",
+      Json::object()));
+}
+
+void find_prompt(const Response& response, Findings& findings) {
+  for (std::size_t i = 0; i < response.prompt_steps.size(); ++i) {
+    const ResponseStep& step = response.prompt_steps[i];
+    if (!step.logprob.usable() || step.logprob.value > kImplausibleWord) continue;
+    findings.push_back(make_finding(
+        "prompt_implausible", Severity::warning,
+        fmt::format("Prompt token {} \"{}\" has a logprob of {:.4g}: a natural word is never that "
+                    "unlikely. Check for a missing or doubled BOS and for wrong positions",
+                    i, escape_for_display(step.token.text), step.logprob.value),
+        Json{{"position", i}, {"logprob", step.logprob.value}}));
+    return;
+  }
+}
+
+constexpr std::array kLints{
+    &find_error,       &find_warnings,  &find_scale,         &find_placeholders,
+    &find_states,      &find_lossy,     &find_text_mismatch, &find_collisions,
+    &find_short_lists, &find_mass,      &find_ties,          &find_grid,
+    &find_coverage,    &find_mean_only, &find_fingerprint,   &find_prompt};
+
+}  // namespace
+
+void grade_response(Response& response) {
+  for (ResponseChoice& choice : response.choices) {
+    mark_lossy(choice.content);
+    mark_lossy(choice.reasoning);
+    mark_lossy(choice.refusal);
+  }
+  const Values values = count_values(response);
+  if (values.above_one > 0) {
+    response.scale = LogprobScale::logit;
+  } else if (values.above_zero > 0) {
+    response.scale = LogprobScale::probability;
+  }
+  response.fake_certainty = values.numbers > 0 && values.zeros == values.numbers &&
+                            values.with_alternatives == 0 &&
+                            (response.speculative || values.numbers > 1);
+}
+
+std::vector<Finding> lint_response(const Response& response) {
+  Findings findings;
+  for (const auto lint : kLints) lint(response, findings);
+  return findings;
+}
+
+double print_tolerance(const Logprob& value) {
+  if (!value.usable()) return 0.0;
+  const double of_float = std::abs(value.value) * kUlpOfFloat;
+  if (value.decimals < 0 || value.decimals > 12) return of_float;
+  return std::max(of_float, 0.5 * std::pow(10.0, -value.decimals));
+}
+
+std::optional<RankInterval> rank_of_chosen(const ResponseStep& step) {
+  if (step.alternatives.empty() || !step.logprob.usable()) return std::nullopt;
+  std::int64_t above = 0;
+  std::int64_t equal = 0;
+  bool listed = false;
+  for (const TokenAlternative& other : step.alternatives) {
+    if (same_token(other.token, step.token)) {
+      listed = true;
+      continue;
+    }
+    if (!other.logprob.usable()) continue;
+    if (other.logprob.value > step.logprob.value) ++above;
+    if (other.logprob.value == step.logprob.value) ++equal;
+  }
+  if (!listed && equal == 0 && above == static_cast<std::int64_t>(step.alternatives.size())) {
+    return RankInterval{.first = above + 1, .last = 0};
+  }
+  return RankInterval{.first = above + 1, .last = above + 1 + equal};
+}
+
+bool same_token(const TokenText& a, const TokenText& b) {
+  if (a.id && b.id) return *a.id == *b.id;
+  if (a.lossy || b.lossy) return false;
+  return a.bytes == b.bytes;
+}
+
+}  // namespace driftscope

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/import/json_document.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace driftscope {
+namespace {
+
+std::vector<std::string> oddities(const JsonDocument& document) {
+  std::vector<std::string> all;
+  for (const JsonOddity& oddity : document.oddities()) {
+    all.push_back(std::string(oddity.what) + "@" + std::to_string(oddity.offset));
+  }
+  return all;
+}
+
+TEST(JsonDocument, ReadsWhatAStrictReaderLoses) {
+  JsonDocument document;
+  ASSERT_TRUE(document.parse(R"({"a":NaN,"b":[-Infinity,1e400,-1e400,1e-999],"c":-0.0,)"
+                             R"("d":18446744073709551615,"e":9007199254740993})"));
+  const JsonValue root = document.root();
+  EXPECT_TRUE(std::isnan(*root["a"].number()));
+  EXPECT_EQ(*root["b"].at(0).number(), -INFINITY);
+  EXPECT_EQ(*root["b"].at(1).number(), INFINITY);
+  EXPECT_EQ(*root["b"].at(2).number(), -INFINITY);
+  EXPECT_EQ(*root["b"].at(3).number(), 0.0);
+  EXPECT_TRUE(std::signbit(*root["c"].number()));
+  EXPECT_FALSE(root["d"].integer());
+  EXPECT_EQ(root["d"].raw(), "18446744073709551615");
+  EXPECT_EQ(root["e"].integer(), 9007199254740993);
+  EXPECT_EQ(oddities(document),
+            (std::vector<std::string>{"literal NaN@5", "literal -Infinity@14"}));
+}
+
+TEST(JsonDocument, KeepsOrderAndDuplicates) {
+  JsonDocument document;
+  ASSERT_TRUE(document.parse(R"({"b":1,"a":2,"b":3})"));
+  std::string keys;
+  for (auto it = document.root().begin(); it != document.root().end(); ++it) {
+    keys += it.key() + std::string((*it).raw());
+  }
+  EXPECT_EQ(keys, "b1a2b3");
+  EXPECT_EQ(document.root()["b"].integer(), 1);
+  EXPECT_EQ(document.oddities().size(), 1U);
+  EXPECT_EQ(document.oddities()[0].what, "duplicate key");
+}
+
+TEST(JsonDocument, ResolvesEscapesAndNotesBrokenText) {
+  JsonDocument document;
+  ASSERT_TRUE(
+      document.parse("[\"\\ud83d\\ude0a\", \"\\ud83d\", \"a\\u0000b\", \"\xff\", \"\\n\"]"));
+  EXPECT_EQ(document.root().at(0).text(), "\xF0\x9F\x98\x8A");
+  EXPECT_EQ(document.root().at(1).text(), "\xEF\xBF\xBD");
+  EXPECT_EQ(document.root().at(2).text(), std::string("a\0b", 3));
+  EXPECT_EQ(document.root().at(3).text(), "\xff");
+  EXPECT_EQ(document.root().at(4).text(), "\n");
+  EXPECT_EQ(oddities(document),
+            (std::vector<std::string>{"lone surrogate@18", "invalid UTF-8@40"}));
+}
+
+TEST(JsonDocument, SaysWhereATextIsBroken) {
+  struct Case {
+    std::string_view text;
+    std::string_view begins;
+  };
+  for (const Case& c :
+       {Case{"", "byte 0"}, Case{"{\"a\":}", "byte 5"}, Case{"[1,2", "byte 4"},
+        Case{"{\"a\" 1}", "byte 5"}, Case{"[1] 2", "byte 4"}, Case{"\"abc", "byte 4"},
+        Case{"[1.]", "byte 3"}, Case{"[\"\\x\"]", "byte 2"}}) {
+    JsonDocument document;
+    const auto done = document.parse(c.text);
+    ASSERT_FALSE(done) << c.text;
+    EXPECT_EQ(done.error().kind, ErrorKind::malformed);
+    EXPECT_TRUE(done.error().message.starts_with(c.begins))
+        << c.text << ": " << done.error().message;
+    EXPECT_FALSE(document.root());
+  }
+}
+
+TEST(JsonDocument, RefusesDeepNestingWithoutCrashing) {
+  JsonDocument document;
+  EXPECT_FALSE(document.parse(std::string(1'000'000, '[')));
+  std::string fine(500, '[');
+  fine += std::string(500, ']');
+  EXPECT_TRUE(document.parse(fine));
+}
+
+TEST(JsonDocument, AbsentValuesFindNothing) {
+  JsonDocument document;
+  ASSERT_TRUE(document.parse(R"({"a":[{"b":null}]})"));
+  const JsonValue root = document.root();
+  EXPECT_TRUE(root["a"].at(0).has("b"));
+  EXPECT_TRUE(root["a"].at(0)["b"].is_null());
+  EXPECT_FALSE(root["x"]["y"].at(3)["z"]);
+  EXPECT_EQ(root["x"].size(), 0U);
+  for (const JsonValue value : root["x"]) FAIL() << value.raw();
+  EXPECT_TRUE(root.begin() == root.begin());
+}
+
+TEST(JsonDocument, CanonicalTextIgnoresOrderAndSpace) {
+  JsonDocument a;
+  JsonDocument b;
+  ASSERT_TRUE(a.parse(R"({"x": [1, {"q": "s", "p": true}], "a": null})"));
+  ASSERT_TRUE(b.parse(R"({"a":null,"x":[1,{"p":true,"q":"s"}]})"));
+  EXPECT_EQ(a.root().canonical(), R"({"a":null,"x":[1,{"p":true,"q":"s"}]})");
+  EXPECT_EQ(a.root().canonical(), b.root().canonical());
+}
+
+}  // namespace
+}  // namespace driftscope
