@@ -2,9 +2,10 @@
 # shellcheck shell=bash
 
 BUILD_PACKAGES="g++ cmake ninja-build pkg-config ccache nlohmann-json3-dev libcli11-dev libfmt-dev
-  libexpected-dev libpcre2-dev libutf8proc-dev libssl-dev libhdf5-dev"
+  libexpected-dev libpcre2-dev libutf8proc-dev libssl-dev libhdf5-dev libcurl4-openssl-dev"
 GUI_PACKAGES="qt6-base-dev qt6-svg-dev libqcustomplot-dev libgl1-mesa-dev"
-TEST_PACKAGES="libgtest-dev libgmock-dev libboost-context-dev binutils hdf5-tools python3-h5py python3-numpy python3-jinja2"
+TEST_PACKAGES="libgtest-dev libgmock-dev libboost-context-dev libcpp-httplib-dev binutils hdf5-tools python3-h5py
+  python3-numpy python3-jinja2"
 
 # install_missing PACKAGE…: says what it installs; quiet when all is there.
 install_missing() {

@@ -26,6 +26,10 @@ constexpr std::array kCommands{
             "driftscope export out/demo.h5 --to html -o demo.html", &declare_export},
     Command{"vendor", "What saved responses of servers say, and where they part",
             "driftscope vendor a.json b.json", &declare_vendor},
+    Command{"probe", "Ask live servers the same again and again, and say what makes answers part",
+            "driftscope probe --endpoint http://localhost:8000/v1 --prompt \"Name a colour\" -o "
+            "probe.jsonl",
+            &declare_probe},
     Command{"recover", "Copy what is readable of a damaged capture into a fresh file",
             "driftscope recover broken.h5.part -o saved.h5", &declare_recover},
     Command{"knobs", "Every setting, its values, and which backend honours it",

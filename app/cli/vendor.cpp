@@ -5,8 +5,11 @@
 
 #include "analysis/import/formats.h"
 #include "analysis/import/response_file.h"
+#include "analysis/responses/kld_statistics.h"
+#include "analysis/responses/population_documents.h"
 #include "analysis/responses/response_documents.h"
 #include "analysis/responses/response_lint.h"
+#include "analysis/responses/sample_groups.h"
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
 #include "engine/model/files.h"
@@ -18,15 +21,18 @@ namespace {
 constexpr int kInconclusive = 3;
 constexpr int kBeyondTier = 1;
 
+using Json = nlohmann::ordered_json;
+
 struct VendorOptions {
   std::vector<std::string> files;
   std::string fail_on;
   bool json = false;
   bool steps = false;
   bool formats = false;
+  bool population = false;
+  std::int64_t permutations = 1000;
+  std::uint64_t seed = 1;
 };
-
-using Json = nlohmann::ordered_json;
 
 std::string formats_text() {
   std::string out;
@@ -36,25 +42,84 @@ std::string formats_text() {
   return out;
 }
 
-Result<std::vector<Response>> read_file(const std::string& path) {
-  std::string from_stdin;
-  std::optional<MappedFile> mapped;
-  std::string_view text;
-  if (path == "-") {
-    auto read = read_text_file(path);
-    if (!read) return tl::unexpected(read.error());
-    from_stdin = std::move(*read);
-    text = from_stdin;
-  } else {
+// A file's bytes, mapped where it is one.
+class Input {
+ public:
+  static Result<Input> open(const std::string& path) {
+    Input input;
+    input.m_name = path == "-" ? "standard input" : path;
+    if (path == "-") {
+      auto read = read_text_file(path);
+      if (!read) return tl::unexpected(read.error());
+      input.m_text = std::move(*read);
+      return input;
+    }
     auto opened = MappedFile::open(path);
     if (!opened) return tl::unexpected(opened.error());
-    mapped = std::move(*opened);
-    text = mapped->bytes();
+    input.m_mapped = std::move(*opened);
+    return input;
   }
-  auto responses = read_responses(text, path == "-" ? "standard input" : path);
+  [[nodiscard]] std::string_view bytes() const { return m_mapped ? m_mapped->bytes() : m_text; }
+  [[nodiscard]] const std::string& name() const { return m_name; }
+
+ private:
+  std::string m_name;
+  std::string m_text;
+  std::optional<MappedFile> m_mapped;
+};
+
+Result<std::vector<Response>> responses_of(const Input& input) {
+  if (is_kld_file(input.bytes())) {
+    return fail(ErrorKind::usage,
+                fmt::format("{}: is a llama.cpp logit file; give two of them, base first",
+                            escape_for_display(input.name())));
+  }
+  auto responses = read_responses(input.bytes(), input.name());
   if (!responses) return responses;
   for (Response& response : *responses) grade_response(response);
   return responses;
+}
+
+Json mean_json(const MeanAndError& value) { return {{"mean", value.mean}, {"error", value.error}}; }
+
+Json spread_json(const Spread& s) {
+  return {{"mean", mean_json(s.mean)},
+          {"max", s.maximum},
+          {"p99.9", s.p999},
+          {"p99", s.p99},
+          {"p95", s.p95},
+          {"p90", s.p90},
+          {"p75", s.p75},
+          {"median", s.median},
+          {"p25", s.p25},
+          {"p10", s.p10},
+          {"p5", s.p5},
+          {"p1", s.p1},
+          {"p0.1", s.p01},
+          {"min", s.minimum}};
+}
+
+// Two llama.cpp logit files, base first.
+Result<int> compare_logit_files(const Input& base, const Input& other, bool json,
+                                CommandContext& context) {
+  const auto a = read_kld_file(base.bytes(), base.name());
+  if (!a) return tl::unexpected(a.error());
+  const auto b = read_kld_file(other.bytes(), other.name());
+  if (!b) return tl::unexpected(b.error());
+  const auto s = compare_kld_files(*a, *b);
+  if (!s) return tl::unexpected(s.error());
+  const Json document{{"tokens", s->tokens},
+                      {"perplexity_base", mean_json(s->perplexity_base)},
+                      {"perplexity", mean_json(s->perplexity_other)},
+                      {"log_ratio", mean_json(s->log_ratio)},
+                      {"correlation", s->correlation},
+                      {"kld", spread_json(s->divergence)},
+                      {"probability_change", spread_json(s->probability_change)},
+                      {"rms_probability_change", mean_json(s->rms_probability_change)},
+                      {"same_top", mean_json(s->same_top)}};
+  auto printed = context.console.print(json ? document.dump(2) + "\n" : kld_text(*s));
+  if (!printed) return tl::unexpected(printed.error());
+  return 0;
 }
 
 // Two files: side A and side B. More: every answer against every other.
@@ -152,6 +217,31 @@ Outcome many(const std::vector<Response>& responses) {
   return outcome;
 }
 
+Outcome population(const std::vector<Response>& a, const std::vector<Response>& b,
+                   const VendorOptions& options) {
+  const SampleSides sides = sample_sides(a, b);
+  const PopulationComparison comparison =
+      compare_populations(sides.a, sides.b, options.permutations, options.seed);
+  Outcome outcome;
+  outcome.json = population_json(comparison);
+  outcome.json["symbols"] = sides.by_token_ids ? "token ids" : "characters";
+  outcome.json["seed"] = options.seed;
+  outcome.text = population_text(comparison);
+  bool too_few = comparison.prompts.empty();
+  for (const PromptComparison& prompt : comparison.prompts) {
+    too_few = too_few || prompt.test.permutations == 0;
+  }
+  // One sample proves nothing about a distribution; a change that was found is none of the tiers.
+  outcome.tier = too_few                  ? Tier::inconclusive
+                 : comparison.changed > 0 ? Tier::different
+                                          : Tier::semantic;
+  outcome.json["verdict"] = too_few                  ? "inconclusive"
+                            : comparison.changed > 0 ? "different"
+                                                     : "no_difference_found";
+  if (too_few) outcome.text += "inconclusive: each side needs two samples of a prompt or more\n";
+  return outcome;
+}
+
 Outcome single(const std::vector<Response>& responses, bool steps) {
   Outcome outcome;
   Json list = Json::array();
@@ -182,22 +272,32 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
                               escape_for_display(options.fail_on)));
     }
   }
+  std::vector<Input> inputs;
+  for (const std::string& path : options.files) {
+    auto input = Input::open(path);
+    if (!input) return tl::unexpected(input.error());
+    inputs.push_back(std::move(*input));
+  }
+  if (inputs.size() == 2 && is_kld_file(inputs[0].bytes()) && is_kld_file(inputs[1].bytes())) {
+    return compare_logit_files(inputs[0], inputs[1], options.json, context);
+  }
   std::vector<std::vector<Response>> sides;
   std::vector<Response> all;
-  for (const std::string& path : options.files) {
-    auto responses = read_file(path);
+  for (const Input& input : inputs) {
+    auto responses = responses_of(input);
     if (!responses) return tl::unexpected(responses.error());
     all.insert(all.end(), responses->begin(), responses->end());
     sides.push_back(std::move(*responses));
   }
-  const bool compared = sides.size() == 2 || answers_of(all).size() > 1;
-  Outcome outcome = sides.size() == 2 ? two_sides(sides[0], sides[1])
-                    : compared        ? many(all)
-                                      : single(all, options.steps);
-  if (sides.size() != 2 && compared && options.json) {
-    outcome.json["responses"] = single(all, options.steps).json["responses"];
+  if (options.population && sides.size() != 2) {
+    return fail(ErrorKind::usage, "--population: give two files, one for each side");
   }
-  if (sides.size() == 2 && options.json) {
+  const bool compared = sides.size() == 2 || answers_of(all).size() > 1;
+  Outcome outcome = options.population  ? population(sides[0], sides[1], options)
+                    : sides.size() == 2 ? two_sides(sides[0], sides[1])
+                    : compared          ? many(all)
+                                        : single(all, options.steps);
+  if (compared && !options.population && options.json) {
     outcome.json["responses"] = single(all, options.steps).json["responses"];
   }
   auto printed = context.console.print(options.json ? outcome.json.dump(2) + "\n" : outcome.text);
@@ -212,11 +312,17 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
 void declare_vendor(CLI::App& app, CommandContext& context) {
   auto options = bind_command<VendorOptions>(app, context, &run);
   app.add_option("files", options->files,
-                 "Saved responses (JSON, JSON Lines, SSE, curl -i, HAR); - for stdin. One is "
-                 "described, two are compared, more are clustered");
+                 "Saved responses (JSON, JSON Lines, SSE, curl -i, HAR) or two llama.cpp logit "
+                 "files; - for stdin. One is described, two are compared, more are clustered");
   app.add_option("--fail-on", options->fail_on,
                  "Exit 1 if a pair does not reach this tier: bitwise, tolerance, token, semantic");
   app.add_flag("--steps", options->steps, "Every token in the JSON document");
+  app.add_flag("--population", options->population,
+               "Two files of many samples: do both sides answer from the same distribution?");
+  app.add_option("--permutations", options->permutations, "Of the two-sample test")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--seed", options->seed, "Chooses the permutations")->capture_default_str();
   app.add_flag("--json", options->json, "One JSON document");
   app.add_flag("--formats", options->formats, "List the formats that are read");
 }

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "analysis/probe/ladder.h"
+#include "app/cli/command.h"
+#include "app/cli/experiment.h"
+#include "app/cli/interrupt.h"
+#include "app/probe/prober.h"
+#include "engine/model/files.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope::cli {
+namespace {
+
+constexpr int kInconclusive = 3;
+constexpr std::size_t kMostKeyBytes = 4096;
+
+struct ProbeOptions {
+  std::vector<std::string> endpoints;
+  std::string output;
+  std::string prompt;
+  std::string messages_file;
+  std::string key_environment;
+  std::string key_file;
+  bool from_file = false;
+  bool json = false;
+  ProbePlan plan;
+};
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
+}
+
+Result<std::string> read_key(const ProbeOptions& options) {
+  if (!options.key_file.empty()) {
+    auto text = read_whole_file(options.key_file, kMostKeyBytes);
+    if (!text) return tl::unexpected(text.error());
+    return std::string(trimmed(*text));
+  }
+  if (options.key_environment.empty()) return std::string();
+  const char* value = std::getenv(options.key_environment.c_str());
+  if (value == nullptr || *value == '\0') {
+    return fail(
+        ErrorKind::usage,
+        fmt::format("--key-env {}: that variable is not set; set it or leave the option out",
+                    escape_for_display(options.key_environment)));
+  }
+  return std::string(trimmed(value));
+}
+
+Result<std::string> read_messages(const ProbeOptions& options) {
+  if (!options.messages_file.empty()) {
+    auto text = read_text_file(options.messages_file);
+    if (!text) return tl::unexpected(text.error());
+    auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
+    if (json.is_object() && json.contains("messages")) json = json["messages"];
+    if (!json.is_array() || json.empty()) {
+      return fail(
+          ErrorKind::malformed,
+          fmt::format("{}: is no list of messages; give [{{\"role\": \"user\", \"content\": "
+                      "\"…\"}}]",
+                      escape_for_display(options.messages_file)));
+    }
+    return json.dump();
+  }
+  if (options.prompt.empty())
+    return fail(ErrorKind::usage, "no prompt; give --prompt TEXT or --messages FILE");
+  return nlohmann::ordered_json::array({{{"role", "user"}, {"content", options.prompt}}}).dump();
+}
+
+// What an earlier probe wrote to the same file. A line that was cut off is left out.
+Result<std::vector<Exchange>> read_earlier(const std::string& path) {
+  std::vector<Exchange> exchanges;
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return exchanges;
+  auto mapped = MappedFile::open(path);
+  if (!mapped) return tl::unexpected(mapped.error());
+  std::string_view text = mapped->bytes();
+  std::int64_t number = 0;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    ++number;
+    if (end == std::string_view::npos) break;
+    auto exchange = read_exchange(line);
+    if (!exchange) {
+      return fail(ErrorKind::malformed,
+                  fmt::format("{}: line {}: {}; give another file with -o",
+                              escape_for_display(path), number, exchange.error().message));
+    }
+    exchanges.push_back(std::move(*exchange));
+    text.remove_prefix(end + 1);
+  }
+  return exchanges;
+}
+
+// Cuts off a last line without its end, so that the next one begins on a line of its own.
+Result<void> drop_half_line(const std::string& path) {
+  std::error_code code;
+  if (!std::filesystem::exists(path, code)) return {};
+  std::uintmax_t keep = 0;
+  {
+    auto mapped = MappedFile::open(path);
+    if (!mapped) return tl::unexpected(mapped.error());
+    const std::size_t last = mapped->bytes().rfind('\n');
+    keep = last == std::string_view::npos ? 0 : last + 1;
+    if (keep == mapped->bytes().size()) return {};
+  }
+  std::filesystem::resize_file(path, keep, code);
+  if (code)
+    return fail(ErrorKind::output, fmt::format("{}: {}", escape_for_display(path), code.message()));
+  return {};
+}
+
+Result<ProbePlan> make_plan(const ProbeOptions& options) {
+  ProbePlan plan = options.plan;
+  plan.endpoints = options.endpoints;
+  for (const std::string& endpoint : plan.endpoints) {
+    if (origin_of(endpoint).empty()) {
+      return fail(ErrorKind::usage,
+                  fmt::format("--endpoint {}: is no http or https URL; give one such as "
+                              "https://host/v1",
+                              escape_for_display(endpoint)));
+    }
+    if (endpoint.find('@') != std::string::npos) {
+      return fail(ErrorKind::usage,
+                  "--endpoint: a URL with a name or password in it would end up in "
+                  "files; give the key with --key-env or --key-file");
+    }
+  }
+  auto key = read_key(options);
+  if (!key) return tl::unexpected(key.error());
+  plan.key = std::move(*key);
+  auto messages = read_messages(options);
+  if (!messages) return tl::unexpected(messages.error());
+  plan.request.messages = std::move(*messages);
+  return plan;
+}
+
+Result<void> ask(const ProbeOptions& options, CommandContext& context,
+                 std::vector<Exchange>& exchanges) {
+  auto plan = make_plan(options);
+  if (!plan) return tl::unexpected(plan.error());
+  if (auto dropped = drop_half_line(options.output); !dropped) return dropped;
+  // An exchange without an answer is asked again.
+  std::set<std::string> done;
+  std::erase_if(exchanges, [](const Exchange& e) {
+    return e.stage != ProbeStage::discovery && (e.status != 200 || !e.error.empty());
+  });
+  for (const Exchange& exchange : exchanges) done.insert(exchange.key());
+  if (!done.empty()) {
+    context.console.note(fmt::format("{}: goes on after {} exchanges",
+                                     escape_for_display(options.output), done.size()));
+  }
+  std::ofstream file(options.output, std::ios::binary | std::ios::app);
+  const auto failed = [&] {
+    return fail(ErrorKind::output, fmt::format("{}: cannot be written; give another file with -o",
+                                               escape_for_display(options.output)));
+  };
+  if (!file) return failed();
+  Prober prober(std::move(*plan), std::move(done), [&](Exchange&& exchange) -> Result<void> {
+    file << exchange_line(exchange) << std::flush;
+    if (!file) return failed();
+    exchanges.push_back(std::move(exchange));
+    return {};
+  });
+  InterruptGuard interrupt;
+  ProgressLine progress(context.console);
+  return prober.run(interrupt.token(), [&](std::int64_t finished, std::int64_t total) {
+    progress.update("asking", finished, total);
+  });
+}
+
+Result<int> run(const ProbeOptions& options, CommandContext& context) {
+  auto exchanges = read_earlier(options.output);
+  if (!exchanges) return tl::unexpected(exchanges.error());
+  Result<void> asked;
+  if (!options.from_file) {
+    if (options.endpoints.empty()) {
+      return fail(ErrorKind::usage,
+                  "no endpoint; give --endpoint URL (several are replicas), or "
+                  "--from-file to read what was saved");
+    }
+    asked = ask(options, context, *exchanges);
+    if (!asked && asked.error().kind != ErrorKind::interrupted)
+      return tl::unexpected(asked.error());
+  }
+  // The order of arrival is no matter of chance in the report.
+  std::stable_sort(exchanges->begin(), exchanges->end(), [](const Exchange& a, const Exchange& b) {
+    return std::tie(a.stage, a.concurrency, a.replica, a.index) <
+           std::tie(b.stage, b.concurrency, b.replica, b.index);
+  });
+  const ProbeReport report = climb_ladder(*exchanges);
+  auto printed = context.console.print(options.json ? probe_json(report) : probe_text(report));
+  if (!printed) return tl::unexpected(printed.error());
+  if (!asked) return tl::unexpected(asked.error());
+  return report.cause == ProbeCause::not_enough ? kInconclusive : 0;
+}
+
+}  // namespace
+
+void declare_probe(CLI::App& app, CommandContext& context) {
+  auto options = bind_command<ProbeOptions>(app, context, &run);
+  ProbePlan& plan = options->plan;
+  app.add_option("--endpoint", options->endpoints,
+                 "Base URL of an OpenAI-compatible server (https://host/v1); several are replicas");
+  app.add_option("-o,--output", options->output,
+                 "File of the exchanges; an existing one is continued")
+      ->required();
+  auto* prompt = app.add_option("--prompt", options->prompt, "What to ask, as the user's message");
+  app.add_option("--messages", options->messages_file, "JSON file with a list of messages")
+      ->excludes(prompt);
+  app.add_option("--model", plan.request.model,
+                 "Model to ask for; the first that the server lists otherwise");
+  app.add_option("--samples", plan.samples, "Requests of each rung")
+      ->check(CLI::Range(2, 100'000))
+      ->capture_default_str();
+  app.add_option("--concurrency", plan.concurrency, "Requests in flight of the rungs with company")
+      ->check(CLI::Range(2, 256))
+      ->capture_default_str();
+  app.add_option("--max-tokens", plan.request.max_tokens, "Length of an answer")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--temperature", plan.request.temperature, "Asked for explicitly")
+      ->capture_default_str();
+  app.add_option("--seed", plan.request.seed, "Asked for explicitly")->capture_default_str();
+  app.add_option("--top-logprobs", plan.request.top_logprobs,
+                 "Alternatives to ask for; 0: no logprobs")
+      ->check(CLI::Range(0, 20))
+      ->capture_default_str();
+  app.add_option("--timeout", plan.limits.total_seconds, "Seconds for one request")
+      ->capture_default_str();
+  app.add_option("--attempts", plan.most_attempts, "Of one request, with growing pauses")
+      ->check(CLI::Range(1, 20))
+      ->capture_default_str();
+  app.add_option("--first-pause", plan.first_pause_seconds, "Seconds before the second attempt")
+      ->capture_default_str();
+  app.add_option("--rate", plan.requests_per_second,
+                 "At most so many requests a second; 0: no limit")
+      ->capture_default_str();
+  auto* environment = app.add_option("--key-env", options->key_environment,
+                                     "Environment variable that holds the key");
+  app.add_option("--key-file", options->key_file, "File that holds the key")->excludes(environment);
+  app.add_option("--ca-file", plan.limits.ca_file, "Certificates to trust besides the system's");
+  app.add_flag("--from-file", options->from_file, "Ask nothing; report on the file given with -o");
+  app.add_flag("--json", options->json, "One JSON document");
+}
+
+}  // namespace driftscope::cli

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/probe/prober.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <chrono>
+#include <condition_variable>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "analysis/import/json_document.h"
+
+namespace driftscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// What servers say of themselves; those that a server does not know answer 404.
+constexpr std::array<std::string_view, 6> kRoutes{
+    "/models", "/../version", "/../props", "/../info", "/../get_model_info", "/../api/version"};
+
+// Fields that can be left out, in the order in which they are given up, with the words by which
+// servers name them when they refuse.
+struct OptionalField {
+  std::string_view name;
+  std::array<std::string_view, 2> words;
+};
+constexpr std::array<OptionalField, 3> kOptional{{{"logprobs", {"logprob", "top_logprobs"}},
+                                                  {"seed", {"seed", "seed"}},
+                                                  {"temperature", {"temperature", "temperature"}}}};
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Sleeps, but wakes at once on a stop.
+void pause(double seconds, const std::stop_token& stop) {
+  if (seconds <= 0.0) return;
+  std::mutex mutex;
+  std::unique_lock lock(mutex);
+  std::condition_variable_any wake;
+  wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+}
+
+bool worth_repeating(const HttpAnswer& answer) {
+  if (answer.stopped) return false;
+  return answer.status == 0 || answer.status == 408 || answer.status == 429 ||
+         answer.status >= 500 || (answer.status == 200 && !answer.error.empty());
+}
+
+std::optional<double> retry_after(const HttpAnswer& answer) {
+  for (const auto& [name, value] : answer.headers) {
+    if (name != "retry-after") continue;
+    double seconds = 0.0;
+    const auto result = std::from_chars(value.data(), value.data() + value.size(), seconds);
+    if (result.ec == std::errc{} && seconds >= 0.0) return seconds;
+  }
+  return std::nullopt;
+}
+
+std::string join_url(const std::string& base, std::string_view route) {
+  std::string root = base;
+  while (root.ends_with('/')) root.pop_back();
+  if (!route.starts_with("/..")) return root + std::string(route);
+  if (root.ends_with("/v1")) root.resize(root.size() - 3);
+  return root + std::string(route.substr(3));
+}
+
+}  // namespace
+
+Prober::Prober(ProbePlan plan, std::set<std::string> done, ExchangeTaker take)
+    : m_plan(std::move(plan)), m_done(std::move(done)), m_take(std::move(take)) {}
+
+std::int64_t Prober::total() const {
+  const auto endpoints = static_cast<std::int64_t>(m_plan.endpoints.size());
+  const auto rungs = endpoints + static_cast<std::int64_t>(m_plan.concurrency.size());
+  return endpoints * static_cast<std::int64_t>(kRoutes.size()) + rungs * m_plan.samples;
+}
+
+std::vector<Prober::Task> Prober::discovery_tasks() const {
+  std::vector<Task> tasks;
+  for (std::size_t replica = 0; replica < m_plan.endpoints.size(); ++replica) {
+    for (std::size_t i = 0; i < kRoutes.size(); ++i) {
+      Task task;
+      task.exchange.stage = ProbeStage::discovery;
+      task.exchange.replica = static_cast<std::int64_t>(replica);
+      task.exchange.index = static_cast<std::int64_t>(i);
+      task.exchange.url = join_url(m_plan.endpoints[replica], kRoutes[i]);
+      tasks.push_back(std::move(task));
+    }
+  }
+  return tasks;
+}
+
+std::vector<Prober::Task> Prober::sample_tasks(ProbeStage stage, std::int64_t replica,
+                                               std::int64_t concurrency) const {
+  std::vector<Task> tasks;
+  for (std::int64_t index = 0; index < m_plan.samples; ++index) {
+    Task task;
+    task.exchange.stage = stage;
+    task.exchange.replica = replica;
+    task.exchange.concurrency = concurrency;
+    task.exchange.index = index;
+    task.exchange.url =
+        join_url(m_plan.endpoints[static_cast<std::size_t>(replica)], "/chat/completions");
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+std::string Prober::body_of(std::int64_t replica) const {
+  const std::lock_guard lock(m_mutex);
+  const auto found = m_given_up.find(replica);
+  const auto wanted = [&](const std::string& field) {
+    return found == m_given_up.end() || !found->second.contains(field);
+  };
+  const ProbeRequest& request = m_plan.request;
+  const auto model = m_models.find(replica);
+  Json json{{"model", model == m_models.end() ? request.model : model->second},
+            {"messages", Json::parse(request.messages, nullptr, false)},
+            {"max_tokens", request.max_tokens},
+            {"stream", false}};
+  if (wanted("temperature")) json["temperature"] = request.temperature;
+  if (wanted("seed")) json["seed"] = request.seed;
+  if (wanted("logprobs") && request.top_logprobs > 0) {
+    json["logprobs"] = true;
+    json["top_logprobs"] = request.top_logprobs;
+  }
+  return json.dump();
+}
+
+bool Prober::give_up_field(std::int64_t replica, const HttpAnswer& answer) {
+  if (answer.status != 400 && answer.status != 422 && answer.status != 403) return false;
+  std::string text = answer.body;
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::lock_guard lock(m_mutex);
+  auto& given_up = m_given_up[replica];
+  for (const OptionalField& field : kOptional) {
+    const bool named =
+        std::any_of(field.words.begin(), field.words.end(),
+                    [&](std::string_view word) { return text.find(word) != std::string::npos; });
+    if (named && given_up.insert(std::string(field.name)).second) return true;
+  }
+  return false;
+}
+
+void Prober::wait_for_turn(const std::stop_token& stop) {
+  if (m_plan.requests_per_second <= 0.0) return;
+  double start = 0.0;
+  {
+    const std::lock_guard lock(m_mutex);
+    start = std::max(now_seconds(), m_next_start);
+    m_next_start = start + 1.0 / m_plan.requests_per_second;
+  }
+  pause(start - now_seconds(), stop);
+}
+
+void Prober::perform(HttpClient& client, Exchange& exchange, const std::stop_token& stop) {
+  HttpRequest request{.url = exchange.url, .body = {}, .headers = {}};
+  if (!m_plan.key.empty()) request.headers.emplace_back("Authorization", "Bearer " + m_plan.key);
+  const bool sample = exchange.stage != ProbeStage::discovery;
+  if (sample) request.headers.emplace_back("Content-Type", "application/json");
+  double pause_seconds = m_plan.first_pause_seconds;
+  const std::int64_t most = sample ? m_plan.most_attempts : 1;
+  std::int64_t attempt = 1;
+  while (true) {
+    if (sample) request.body = body_of(exchange.replica);
+    wait_for_turn(stop);
+    HttpAnswer answer = client.send(request, stop);
+    exchange.request = request.body;
+    exchange.status = answer.status;
+    exchange.headers = answer.headers;
+    exchange.error = answer.error;
+    exchange.attempts = attempt;
+    exchange.seconds = answer.seconds;
+    // Without limits on attempts: each refusal takes one field away, and there are three.
+    const bool again_without = sample && give_up_field(exchange.replica, answer);
+    const bool repeat = worth_repeating(answer) && attempt < most && !stop.stop_requested();
+    const double wanted = retry_after(answer).value_or(pause_seconds);
+    exchange.body = std::move(answer.body);
+    if (again_without && !stop.stop_requested()) continue;
+    if (!repeat) break;
+    pause(std::min(wanted, m_plan.most_pause_seconds), stop);
+    pause_seconds = std::min(2.0 * pause_seconds, m_plan.most_pause_seconds);
+    ++attempt;
+  }
+  const std::lock_guard lock(m_mutex);
+  const auto given_up = m_given_up.find(exchange.replica);
+  if (sample && given_up != m_given_up.end()) {
+    exchange.given_up.assign(given_up->second.begin(), given_up->second.end());
+  }
+  // The first model that the server lists is asked where none was named.
+  if (!sample && exchange.index == 0 && m_plan.request.model.empty() && exchange.status == 200) {
+    JsonDocument document;
+    if (document.parse(exchange.body)) {
+      const std::string id = document.root()["data"].at(0)["id"].text();
+      if (!id.empty()) m_models[exchange.replica] = id;
+    }
+  }
+}
+
+Result<void> Prober::run_tasks(std::vector<Task> tasks, std::int64_t concurrency,
+                               const std::stop_token& stop) {
+  std::atomic<std::size_t> next{0};
+  Result<void> outcome;
+  const auto work = [&] {
+    HttpClient client(m_plan.limits);
+    while (!stop.stop_requested()) {
+      const std::size_t index = next.fetch_add(1);
+      if (index >= tasks.size()) return;
+      Exchange& exchange = tasks[index].exchange;
+      const bool done = m_done.contains(exchange.key());
+      if (!done) perform(client, exchange, stop);
+      const std::lock_guard lock(m_mutex);
+      // An exchange that a stop cut short is asked again when the probe goes on.
+      if (!done && outcome && !stop.stop_requested()) {
+        redact(exchange, {m_plan.key});
+        outcome = m_take(std::move(exchange));
+        if (!outcome) return;
+      }
+      ++m_finished;
+      if (m_progress) m_progress(m_finished, total());
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    const auto count = std::min<std::size_t>(static_cast<std::size_t>(concurrency), tasks.size());
+    for (std::size_t i = 0; i < count; ++i) threads.emplace_back(work);
+  }
+  if (!outcome) return outcome;
+  if (stop.stop_requested()) return fail(ErrorKind::interrupted, "stopped on request");
+  return {};
+}
+
+Result<void> Prober::run(const std::stop_token& stop,
+                         const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  m_progress = progress;
+  if (auto done = run_tasks(discovery_tasks(), 1, stop); !done) return done;
+  for (std::size_t replica = 0; replica < m_plan.endpoints.size(); ++replica) {
+    auto tasks = sample_tasks(ProbeStage::alone, static_cast<std::int64_t>(replica), 1);
+    if (auto done = run_tasks(std::move(tasks), 1, stop); !done) return done;
+  }
+  for (const std::int64_t concurrency : m_plan.concurrency) {
+    auto tasks = sample_tasks(ProbeStage::together, 0, concurrency);
+    if (auto done = run_tasks(std::move(tasks), concurrency, stop); !done) return done;
+  }
+  return {};
+}
+
+}  // namespace driftscope

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a probe asks, in which order, and how it is asked again when a server refuses a field.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "analysis/probe/exchange.h"
+#include "app/probe/http_client.h"
+
+namespace driftscope {
+
+struct ProbeRequest {
+  std::string model;
+  std::string messages;  // JSON list
+  std::int64_t max_tokens = 128;
+  double temperature = 0.0;
+  std::int64_t seed = 1;
+  std::int64_t top_logprobs = 5;
+};
+
+struct ProbePlan {
+  std::vector<std::string> endpoints;  // ".../v1", each a replica
+  ProbeRequest request;
+  std::int64_t samples = 10;                        // of each rung
+  std::vector<std::int64_t> concurrency = {8, 32};  // of the rungs with company; first endpoint
+  std::int64_t most_attempts = 4;
+  double first_pause_seconds = 1.0;  // doubled after each failed attempt
+  double most_pause_seconds = 30.0;
+  double requests_per_second = 0.0;  // 0: no limit
+  HttpLimits limits;
+  std::string key;  // sent as "Authorization: Bearer"; empty: none
+};
+
+// Every exchange as it ends, in any order; written down before the next is begun on that
+// connection. An error ends the probe.
+using ExchangeTaker = std::function<Result<void>(Exchange&&)>;
+
+class Prober {
+ public:
+  // `done`: keys of exchanges that a resumed probe has already.
+  Prober(ProbePlan plan, std::set<std::string> done, ExchangeTaker take);
+  // Errors: what `take` returned; interrupted.
+  [[nodiscard]] Result<void> run(const std::stop_token& stop,
+                                 const std::function<void(std::int64_t, std::int64_t)>& progress);
+  [[nodiscard]] std::int64_t total() const;
+
+ private:
+  struct Task {
+    Exchange exchange;
+  };
+  [[nodiscard]] std::vector<Task> discovery_tasks() const;
+  [[nodiscard]] std::vector<Task> sample_tasks(ProbeStage stage, std::int64_t replica,
+                                               std::int64_t concurrency) const;
+  [[nodiscard]] std::string body_of(std::int64_t replica) const;
+  [[nodiscard]] Result<void> run_tasks(std::vector<Task> tasks, std::int64_t concurrency,
+                                       const std::stop_token& stop);
+  void perform(HttpClient& client, Exchange& exchange, const std::stop_token& stop);
+  // True where the server named a field that it does not take, which is left out from now on.
+  [[nodiscard]] bool give_up_field(std::int64_t replica, const HttpAnswer& answer);
+  void wait_for_turn(const std::stop_token& stop);
+
+  ProbePlan m_plan;
+  std::set<std::string> m_done;
+  ExchangeTaker m_take;
+  std::function<void(std::int64_t, std::int64_t)> m_progress;
+  mutable std::mutex m_mutex;
+  std::map<std::int64_t, std::set<std::string>> m_given_up;  // by replica
+  std::map<std::int64_t, std::string> m_models;              // by replica, where none was named
+  std::int64_t m_finished = 0;
+  double m_next_start = 0.0;  // seconds of the steady clock
+};
+
+}  // namespace driftscope

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// Each way in which a live server misbehaves, and what the probe concludes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "analysis/probe/ladder.h"
+#include "app/probe/prober.h"
+#include "tests/probe/loopback_server.h"
+
+namespace driftscope {
+namespace {
+
+constexpr const char* kKey = "sk-test-0123456789";
+
+struct Outcome {
+  std::vector<Exchange> exchanges;
+  ProbeReport report;
+  Result<void> result;
+};
+
+ProbePlan plan_for(const std::vector<std::string>& urls) {
+  ProbePlan plan;
+  plan.endpoints = urls;
+  plan.request.messages = R"([{"role":"user","content":"Capital of France?"}])";
+  plan.samples = 4;
+  plan.concurrency = {4};
+  plan.first_pause_seconds = 0.001;
+  plan.most_pause_seconds = 0.01;
+  plan.limits.total_seconds = 20.0;
+  plan.key = kKey;
+  return plan;
+}
+
+Outcome probe_by(const ProbePlan& plan, std::set<std::string> done = {}) {
+  Outcome outcome;
+  Prober prober(plan, std::move(done), [&](Exchange&& exchange) -> Result<void> {
+    outcome.exchanges.push_back(std::move(exchange));
+    return {};
+  });
+  outcome.result = prober.run({}, {});
+  outcome.report = climb_ladder(outcome.exchanges);
+  return outcome;
+}
+
+Outcome probe(LoopbackBehaviour behaviour) {
+  LoopbackServer server(std::move(behaviour));
+  return probe_by(plan_for({server.url()}));
+}
+
+bool has_finding(const ProbeReport& report, std::string_view id) {
+  return std::any_of(report.findings.begin(), report.findings.end(),
+                     [&](const Finding& finding) { return finding.id == id; });
+}
+
+TEST(Probe, SteadyServerShowsNothing) {
+  const Outcome outcome = probe({});
+  ASSERT_TRUE(outcome.result);
+  EXPECT_EQ(outcome.report.cause, ProbeCause::none_seen);
+  ASSERT_EQ(outcome.report.groups.size(), 2U);
+  EXPECT_EQ(outcome.report.groups[0].answered, 4);
+  EXPECT_FALSE(outcome.report.not_ruled_out.empty());
+}
+
+TEST(Probe, CompanyChangesTheAnswer) {
+  const Outcome outcome = probe({.answer_in_company = "Lyon."});
+  EXPECT_EQ(outcome.report.cause, ProbeCause::batch_composition) << outcome.report.sentence;
+}
+
+TEST(Probe, SwappedBackendsAreSeen) {
+  const Outcome outcome = probe({.second_fingerprint = "fp_two"});
+  EXPECT_EQ(outcome.report.cause, ProbeCause::hidden_backends) << outcome.report.sentence;
+}
+
+TEST(Probe, ServerThatSamplesIsSeen) {
+  const Outcome outcome = probe({.samples = true});
+  EXPECT_EQ(outcome.report.cause, ProbeCause::sampling) << outcome.report.sentence;
+}
+
+TEST(Probe, DriftAloneIsNotCalledBatch) {
+  const Outcome outcome = probe({.drifts_alone = true});
+  EXPECT_EQ(outcome.report.cause, ProbeCause::unstable_alone) << outcome.report.sentence;
+  EXPECT_FALSE(outcome.report.not_ruled_out.empty());
+}
+
+TEST(Probe, ReplicasThatDiffer) {
+  LoopbackServer a({});
+  LoopbackServer same_version({.answer = "Lyon."});
+  EXPECT_EQ(probe_by(plan_for({a.url(), same_version.url()})).report.cause, ProbeCause::replica);
+  LoopbackServer other_version({.fingerprint = "fp_two", .answer = "Lyon."});
+  EXPECT_EQ(probe_by(plan_for({a.url(), other_version.url()})).report.cause, ProbeCause::version);
+}
+
+TEST(Probe, RefusedFieldsAreLeftOut) {
+  const Outcome outcome = probe({.refuses_logprobs = true, .refuses_seed = true});
+  EXPECT_EQ(outcome.report.cause, ProbeCause::none_seen) << outcome.report.sentence;
+  EXPECT_TRUE(has_finding(outcome.report, "field_refused"));
+  EXPECT_EQ(outcome.exchanges.back().given_up, (std::vector<std::string>{"logprobs", "seed"}));
+  EXPECT_EQ(outcome.exchanges.back().request.find("seed"), std::string::npos);
+}
+
+TEST(Probe, BusyAndBrokenServersAreAskedAgain) {
+  for (const LoopbackBehaviour& behaviour :
+       {LoopbackBehaviour{.too_many_requests = 2}, LoopbackBehaviour{.server_errors = 2}}) {
+    const Outcome outcome = probe(behaviour);
+    EXPECT_EQ(outcome.report.cause, ProbeCause::none_seen) << outcome.report.sentence;
+    EXPECT_TRUE(has_finding(outcome.report, "retried"));
+  }
+}
+
+TEST(Probe, CutAnswersAreNoAnswers) {
+  const Outcome outcome = probe({.cuts_answers = true});
+  EXPECT_EQ(outcome.report.cause, ProbeCause::not_enough);
+  EXPECT_TRUE(has_finding(outcome.report, "request_failed"));
+}
+
+TEST(Probe, StalledServerTimesOut) {
+  LoopbackServer server({.stalls = true});
+  ProbePlan plan = plan_for({server.url()});
+  plan.samples = 2;
+  plan.concurrency = {2};
+  plan.most_attempts = 1;
+  plan.limits.total_seconds = 0.3;
+  const Outcome outcome = probe_by(plan);
+  EXPECT_EQ(outcome.report.cause, ProbeCause::not_enough);
+  EXPECT_NE(outcome.exchanges.back().error.find("timed out"), std::string::npos);
+}
+
+TEST(Probe, OddBytesAreKeptAndRead) {
+  for (const LoopbackBehaviour& behaviour :
+       {LoopbackBehaviour{.sends_nan = true}, LoopbackBehaviour{.sends_bad_utf8 = true},
+        LoopbackBehaviour{.sends_huge_line = true}}) {
+    const Outcome outcome = probe(behaviour);
+    EXPECT_EQ(outcome.report.cause, ProbeCause::none_seen) << outcome.report.sentence;
+    const auto again = read_exchange(exchange_line(outcome.exchanges.back()));
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->body, outcome.exchanges.back().body);
+  }
+}
+
+TEST(Probe, RedirectToAnotherHostGetsNoKey) {
+  LoopbackServer other({});
+  LoopbackServer server({.redirect_to = other.url() + "/chat/completions"});
+  const Outcome outcome = probe_by(plan_for({server.url()}));
+  EXPECT_EQ(other.requests(), 0);
+  EXPECT_FALSE(other.saw_authorization());
+  EXPECT_TRUE(server.saw_authorization());
+  EXPECT_EQ(outcome.report.cause, ProbeCause::not_enough);
+  EXPECT_NE(outcome.exchanges.back().error.find("not followed"), std::string::npos);
+}
+
+TEST(Probe, TheKeyIsInNothingThatIsWritten) {
+  const Outcome outcome = probe({.echoes_key = true});
+  for (const Exchange& exchange : outcome.exchanges) {
+    EXPECT_EQ(exchange_line(exchange).find(kKey), std::string::npos);
+  }
+  EXPECT_EQ(probe_json(outcome.report).find(kKey), std::string::npos);
+  EXPECT_EQ(probe_text(outcome.report).find(kKey), std::string::npos);
+}
+
+TEST(Probe, AResumedProbeAsksOnlyWhatIsMissing) {
+  LoopbackServer server({});
+  const ProbePlan plan = plan_for({server.url()});
+  Outcome first = probe_by(plan);
+  const std::int64_t asked = server.requests();
+  EXPECT_EQ(asked, 8);
+  std::set<std::string> done;
+  for (const Exchange& exchange : first.exchanges) done.insert(exchange.key());
+  done.erase(first.exchanges.back().key());
+  const Outcome second = probe_by(plan, done);
+  EXPECT_EQ(second.exchanges.size(), 1U);
+  EXPECT_EQ(server.requests(), asked + 1);
+}
+
+TEST(Probe, StopsOnRequest) {
+  LoopbackServer server({});
+  std::stop_source source;
+  std::int64_t taken = 0;
+  Prober prober(plan_for({server.url()}), {}, [&](Exchange&&) -> Result<void> {
+    if (++taken == 7) source.request_stop();
+    return {};
+  });
+  const auto result = prober.run(source.get_token(), {});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::interrupted);
+  EXPECT_LT(taken, 14);
+}
+
+TEST(HttpClient, TellsOriginsApart) {
+  EXPECT_EQ(origin_of("https://Host/v1"), "https://host:443");
+  EXPECT_EQ(origin_of("http://host:8000/x?y"), "http://host:8000");
+  EXPECT_EQ(origin_of("file:///etc/passwd"), "");
+  EXPECT_EQ(origin_of("nonsense"), "");
+}
+
+TEST(Exchange, KeepsEveryByte) {
+  Exchange exchange;
+  exchange.stage = ProbeStage::together;
+  exchange.replica = 1;
+  exchange.concurrency = 8;
+  exchange.index = 3;
+  exchange.url = "http://h/v1";
+  exchange.status = 200;
+  for (int i = 0; i < 256; ++i) exchange.body += static_cast<char>(i);
+  exchange.headers = {{"server", "x"}};
+  const auto read = read_exchange(exchange_line(exchange));
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->body, exchange.body);
+  EXPECT_EQ(read->key(), exchange.key());
+  EXPECT_EQ(read->headers, exchange.headers);
+}
+
+}  // namespace
+}  // namespace driftscope
