@@ -110,7 +110,7 @@ LoopbackServer::LoopbackServer(LoopbackBehaviour behaviour)
     }
     if (b.drifts_alone && odd) text = "Rome.";
     if (b.samples && odd) text = "Nice.";
-    if (b.sends_huge_line) text = std::string(std::size_t{8} << 20U, 'x');
+    if (b.sends_huge_line) text = std::string(std::size_t{1} << 20U, 'x');
     std::string answer =
         chat(b, text, fingerprint, body.value("logprobs", false), b.samples && odd);
     if (b.echoes_key) {

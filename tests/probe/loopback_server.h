@@ -28,7 +28,7 @@ struct LoopbackBehaviour {
   bool stalls = false;                 // sends the head of an answer and then nothing
   bool sends_nan = false;
   bool sends_bad_utf8 = false;
-  bool sends_huge_line = false;  // 8 MiB of text in one line
+  bool sends_huge_line = false;  // 1 MiB of text in one line
   std::string redirect_to = {};  // 302 to another host
   bool echoes_key = false;       // the Authorization header comes back in body and headers
 };
