@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal to analysis/responses: the two sides of compare_responses(), and what is found of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analysis/responses/response_compare.h"
+
+namespace driftscope {
+
+// Lives during compare_responses() only.
+class ResponsePair {
+ public:
+  ResponsePair(const Response& a, std::size_t choice_a, const Response& b, std::size_t choice_b);
+  ResponseComparison run();
+
+ private:
+  using Steps = std::vector<ResponseStep>;
+  [[nodiscard]] bool texts_known() const;
+  void align();
+  // One id that stands for two texts: the ids are of two vocabularies.
+  [[nodiscard]] bool same_vocabulary() const;
+  // Where the texts still agree, tokens begin at other bytes.
+  [[nodiscard]] bool other_boundaries() const;
+  void count_equal();
+  [[nodiscard]] bool equal_at(std::size_t i, std::size_t j) const;
+  // Tokens that begin at the same byte and are equal, as long as the texts are.
+  void pair_by_offset();
+  [[nodiscard]] bool numbers_comparable() const;
+  static void add_difference(LogprobDrift& drift, std::int64_t step, const Logprob& a,
+                             const Logprob& b);
+  static void finish(LogprobDrift& drift);
+  void measure_drift();
+  void compare_prompts();
+  // Empty: the prompts are the same, or not known on both sides.
+  [[nodiscard]] std::string prompt_difference() const;
+  void compare_tools();
+  void find_divergence();
+  static void describe_side(const Steps& steps, std::size_t at, std::string& text,
+                            std::optional<std::int64_t>& id);
+  // The texts' ends agree: they run together again after what differs.
+  void find_joining(ResponseDivergence& divergence) const;
+  [[nodiscard]] static std::optional<double> margin(const Steps& steps, std::size_t at,
+                                                    const TokenText& other_token);
+  [[nodiscard]] static bool sampled(const ResponseStep& step);
+  void set_cause(ResponseCause cause, std::string reason);
+  void explain_divergence();
+  [[nodiscard]] bool margins_mean_something(std::size_t at) const;
+  void explain_by_margin(ResponseDivergence& divergence);
+  void decide();
+  void decide_by_prompt();
+  void decide_divergence();
+  void decide_equal();
+  void conclude(Tier tier, std::string verdict);
+  void collect_findings();
+  void add_prompt_finding();
+  // Rounding has both signs. All differences of one sign, larger where the token is less certain:
+  // one side's values went through a temperature.
+  void add_bias_finding();
+  // Confident tokens: -log p is about exp(-gap / T), so the ratio of their logarithms is 1 / T.
+  [[nodiscard]] std::pair<double, std::int64_t> implied_temperature() const;
+  void add_scale_finding();
+
+  const Response& m_a;
+  const Response& m_b;
+  const ResponseChoice& m_choice_a;
+  const ResponseChoice& m_choice_b;
+  const ResponseChannel& m_channel_a;
+  const ResponseChannel& m_channel_b;
+  Steps m_steps_a, m_steps_b;
+  std::string m_text_a, m_text_b;
+  std::vector<std::pair<std::size_t, std::size_t>> m_pairs;  // equal tokens, A's and B's step
+  ResponseComparison m_out;
+};
+
+// Bytes that two texts have in common at their fronts.
+[[nodiscard]] std::int64_t common_prefix(std::string_view a, std::string_view b);
+
+}  // namespace driftscope

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "analysis/compare/findings.h"
+#include "analysis/responses/response_pair.h"
+#include "analysis/responses/version_evidence.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A gap of this size is no rounding of a working server: half a nat is a factor of 1.6.
+constexpr double kBugScale = 0.5;
+
+}  // namespace
+
+void ResponsePair::collect_findings() {
+  add_prompt_finding();
+  add_bias_finding();
+  add_scale_finding();
+  for (Finding& finding : version_findings(m_a, m_b)) m_out.findings.push_back(std::move(finding));
+  if (!m_out.divergence && m_choice_a.finish_reason != m_choice_b.finish_reason &&
+      normalised_finish_reason(m_choice_a.finish_reason) !=
+          normalised_finish_reason(m_choice_b.finish_reason)) {
+    m_out.findings.push_back(make_finding("finish_reasons_differ", Severity::notice,
+                                          fmt::format("The answers ended differently: {} and {}",
+                                                      escape_for_display(m_choice_a.finish_reason),
+                                                      escape_for_display(m_choice_b.finish_reason)),
+                                          Json::object()));
+  }
+}
+
+void ResponsePair::add_prompt_finding() {
+  if (const std::string prompts = prompt_difference(); !prompts.empty()) {
+    m_out.findings.push_back(make_finding("prompt_ids_differ", Severity::error,
+                                          "Before any number: " + prompts, Json::object()));
+  }
+  const LogprobDrift& drift = m_out.prompt_drift;
+  if (!drift.first_step) return;
+  const double first = drift.per_step[static_cast<std::size_t>(*drift.first_step)].value_or(0.0);
+  const bool bug = drift.max_abs > kBugScale;
+  m_out.findings.push_back(make_finding(
+      bug ? "prompt_drift_bug_scale" : "prompt_drift", bug ? Severity::error : Severity::notice,
+      fmt::format(
+          "The prompts' tokens are the same and their logprobs differ from position {} on "
+          "(by {:+.4g} there, {:.4g} at most){}",
+          *drift.first_step, first, drift.max_abs,
+          bug ? ": far beyond rounding. The computation of the prompt differs (mask, cache, "
+                "window, positions): a fault of a configuration, no near-tie and no sampler"
+              : ""),
+      Json{{"first_position", *drift.first_step},
+           {"first_difference", first},
+           {"max_abs", drift.max_abs}}));
+}
+
+void ResponsePair::add_bias_finding() {
+  const LogprobDrift& drift = m_out.drift;
+  const std::int64_t decided = drift.positive + drift.negative;
+  if (decided < 12 || (drift.positive > 0 && drift.negative > 0)) return;
+  const auto [temperature, count] = implied_temperature();
+  std::string text = fmt::format(
+      "All {} differences have the same sign ({} is always more certain): this is no rounding "
+      "noise",
+      decided, drift.positive > 0 ? "B" : "A");
+  if (count >= 8) {
+    text += fmt::format(
+        "; {} looks like the other side at a temperature of about {:.2f}: its "
+        "logprobs are processed by a temperature",
+        drift.positive > 0 ? "B" : "A", temperature);
+  }
+  m_out.findings.push_back(make_finding(
+      "one_sided_drift", Severity::warning, text,
+      Json{{"same_sign", decided}, {"implied_temperature", json_number(temperature)}}));
+}
+
+std::pair<double, std::int64_t> ResponsePair::implied_temperature() const {
+  std::vector<double> ratios;
+  for (const auto& [i, j] : m_pairs) {
+    const Logprob& a = m_steps_a[i].logprob;
+    const Logprob& b = m_steps_b[j].logprob;
+    const auto confident = [](const Logprob& value) {
+      return value.usable() && value.value < -1e-6 && value.value > -0.1;
+    };
+    if (!confident(a) || !confident(b)) continue;
+    const double ratio = std::log(-b.value) / std::log(-a.value);
+    ratios.push_back(m_out.drift.positive > 0 ? ratio : 1.0 / ratio);
+  }
+  double sum = 0.0;
+  for (const double ratio : ratios) sum += ratio;
+  const auto count = static_cast<std::int64_t>(ratios.size());
+  return {count > 0 ? static_cast<double>(count) / sum : std::nan(""), count};
+}
+
+void ResponsePair::add_scale_finding() {
+  if (numbers_comparable() || m_out.alignment == ResponseAlignment::text ||
+      m_out.alignment == ResponseAlignment::none) {
+    return;
+  }
+  m_out.findings.push_back(make_finding(
+      "numbers_not_comparable", Severity::warning,
+      "The sides' logprob fields hold different things (logarithms, probabilities, logits, "
+      "placeholders or values after the samplers): no drift is computed",
+      Json::object()));
+}
+
+}  // namespace driftscope

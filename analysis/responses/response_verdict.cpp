@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/responses/response_lint.h"
+#include "analysis/responses/response_pair.h"
+#include "analysis/responses/version_evidence.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope {
+namespace {
+
+const ResponseChannel& compared_channel(const ResponseChoice& choice) {
+  const bool refused = choice.content.text.empty() && choice.content.steps.empty() &&
+                       (choice.refusal.has_text || choice.refusal.has_steps);
+  return refused ? choice.refusal : choice.content;
+}
+
+// End marks are no part of the text; some servers list them and others do not.
+std::vector<ResponseStep> visible_steps(const ResponseChannel& channel) {
+  std::vector<ResponseStep> steps;
+  std::string joined;
+  for (const ResponseStep& step : channel.steps) {
+    const bool past_text = channel.has_text && !step.special && step.token.bytes_given &&
+                           joined.size() >= channel.text.size() && !channel.text.empty();
+    if (step.special || past_text) continue;
+    joined += step.token.bytes;
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+std::string text_of(const ResponseChannel& channel) {
+  if (channel.has_text) return channel.text;
+  std::string text;
+  for (const ResponseStep& step : channel.steps) {
+    if (!step.special) text += step.token.bytes;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::int64_t common_prefix(std::string_view a, std::string_view b) {
+  const auto [end, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
+  (void)other;
+  return end - a.begin();
+}
+
+ResponsePair::ResponsePair(const Response& a, std::size_t choice_a, const Response& b,
+                           std::size_t choice_b)
+    : m_a(a),
+      m_b(b),
+      m_choice_a(a.choices[choice_a]),
+      m_choice_b(b.choices[choice_b]),
+      m_channel_a(compared_channel(m_choice_a)),
+      m_channel_b(compared_channel(m_choice_b)),
+      m_steps_a(visible_steps(m_channel_a)),
+      m_steps_b(visible_steps(m_channel_b)),
+      m_text_a(text_of(m_channel_a)),
+      m_text_b(text_of(m_channel_b)) {
+  m_out.source_a = a.source;
+  m_out.source_b = b.source;
+  m_out.choice_a = m_choice_a.index;
+  m_out.choice_b = m_choice_b.index;
+}
+
+ResponseComparison ResponsePair::run() {
+  m_out.tokens_a = static_cast<std::int64_t>(m_steps_a.size());
+  m_out.tokens_b = static_cast<std::int64_t>(m_steps_b.size());
+  m_out.equal_bytes = common_prefix(m_text_a, m_text_b);
+  m_out.texts_equal = m_text_a == m_text_b && texts_known();
+  m_out.versions = version_differences(m_a, m_b);
+  compare_tools();
+  align();
+  compare_prompts();
+  if (numbers_comparable()) measure_drift();
+  find_divergence();
+  explain_divergence();
+  decide();
+  collect_findings();
+  return std::move(m_out);
+}
+
+void ResponsePair::decide() {
+  const std::string failed = !m_a.error.empty() ? "A" : (!m_b.error.empty() ? "B" : "");
+  if (!failed.empty() && m_text_a.empty() + m_text_b.empty() > 0) {
+    return conclude(Tier::inconclusive, fmt::format("{} is an error, not an answer", failed));
+  }
+  const bool tools = !m_choice_a.tool_calls.empty() || !m_choice_b.tool_calls.empty();
+  if (m_out.alignment == ResponseAlignment::none && !tools) {
+    return decide_by_prompt();
+  }
+  if (const std::string prompts = prompt_difference(); !prompts.empty()) {
+    return conclude(Tier::inconclusive,
+                    fmt::format("{}: these are different tasks, and equal or different answers "
+                                "say nothing about drift",
+                                prompts));
+  }
+  if (!m_out.tools_equal) return conclude(Tier::different, "the tool calls differ");
+  if (m_out.divergence) return decide_divergence();
+  decide_equal();
+}
+
+void ResponsePair::decide_by_prompt() {
+  if (m_out.prompt_drift.count == 0) {
+    return conclude(Tier::inconclusive, "there is no text and no token on one side to compare");
+  }
+  if (!m_out.prompt_drift.first_step) {
+    return conclude(Tier::tolerance,
+                    "the prompts' logprobs are equal as printed; there are no "
+                    "answers to compare");
+  }
+  conclude(Tier::different,
+           fmt::format("the prompts' tokens are the same and their logprobs differ from position "
+                       "{} on, by up to {:.5g}; there are no answers to compare",
+                       *m_out.prompt_drift.first_step, m_out.prompt_drift.max_abs));
+}
+
+void ResponsePair::decide_divergence() {
+  const ResponseDivergence& divergence = *m_out.divergence;
+  const std::string where = divergence.step >= 0 ? fmt::format("token {}", divergence.step)
+                                                 : fmt::format("byte {}", divergence.byte);
+  const auto shown = [](const std::string& text) {
+    return text.empty() ? std::string("the end") : fmt::format("\"{}\"", escape_for_display(text));
+  };
+  conclude(Tier::different, fmt::format("the answers part at {}: {} and {} ({}: {})", where,
+                                        shown(divergence.text_a), shown(divergence.text_b),
+                                        name_of(divergence.cause), divergence.reason));
+}
+
+void ResponsePair::decide_equal() {
+  const bool tokens = m_out.alignment == ResponseAlignment::token_ids ||
+                      m_out.alignment == ResponseAlignment::token_bytes;
+  if (!tokens) {
+    return conclude(Tier::semantic,
+                    "the texts are equal; which tokens they are made of cannot be compared");
+  }
+  if (!numbers_comparable()) {
+    return conclude(Tier::token,
+                    "the tokens are equal; their numbers are not of one kind and are "
+                    "not compared");
+  }
+  if (m_out.drift.count == 0) {
+    return conclude(Tier::token, "the tokens are equal; logprobs are not known on both sides");
+  }
+  if (!m_out.drift.first_step) {
+    return conclude(Tier::tolerance,
+                    fmt::format("the tokens are equal, and so are {} logprobs as far as they are "
+                                "printed (within {:.2g})",
+                                m_out.drift.count, m_out.drift.print_tolerance));
+  }
+  conclude(Tier::token,
+           fmt::format("the tokens are equal; {} logprobs differ by {:.5g} in the mean and {:.5g} "
+                       "at most (token {})",
+                       m_out.drift.count, m_out.drift.mean_abs, m_out.drift.max_abs,
+                       m_out.drift.argmax_step));
+}
+
+void ResponsePair::conclude(Tier tier, std::string verdict) {
+  m_out.tier = tier;
+  m_out.verdict = std::move(verdict);
+}
+
+}  // namespace driftscope
