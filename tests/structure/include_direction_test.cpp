@@ -27,7 +27,8 @@ const std::vector<Room>& rooms() {
       {"kernels", {"kernels/base", "kernels/plan", "kernels/quant", "kernels/softmax"}},
       {"engine/trace", {"kernels/base"}},
       {"engine/config", {"kernels/base", "kernels/plan", "engine/trace"}},
-      {"engine/model", {"kernels/base", "kernels/plan"}},
+      // What a code of a quantised checkpoint stands for is said by kernels/quant.
+      {"engine/model", {"kernels/base", "kernels/plan", "kernels/quant"}},
       // A tokenizer is part of a checkpoint: strict JSON, hashing and file checks are shared.
       {"engine/text", {"kernels/base", "kernels/plan", "engine/model", "engine/text/jinja"}},
       {"engine/text/jinja", {"kernels/base"}},
