@@ -6,6 +6,8 @@
 #include <filesystem>
 
 #include "app/cli/experiment.h"
+#include "engine/model/gguf_checkpoint.h"
+#include "engine/text/gguf_vocabulary.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope::cli {
@@ -82,8 +84,28 @@ void declare_chat(CLI::App& app, ChatOptions& options) {
                  "The day that templates take for today, YYYY-MM-DD; default 2024-07-26");
 }
 
+namespace {
+
+ModelChat load_gguf_chat(const std::string& file) {
+  ModelChat chat;
+  const auto read = open_gguf_chat(file);
+  if (!read) {
+    chat.problem = read.error().message;
+  } else if (read->chat_template) {
+    auto special_tokens = nlohmann::ordered_json::object();
+    for (const auto& [name, text] : read->special_tokens) special_tokens[name] = text;
+    chat.templates = chat_templates_of(*read->chat_template, file, std::move(special_tokens));
+  }
+  return chat;
+}
+
+}  // namespace
+
 ModelChat load_chat(const std::string& directory) {
   ModelChat chat;
+  if (std::error_code code; !std::filesystem::is_directory(directory, code)) {
+    return is_gguf(directory) ? load_gguf_chat(directory) : chat;
+  }
   if (auto templates = read_chat_templates(directory)) {
     chat.templates = std::move(*templates);
   } else {

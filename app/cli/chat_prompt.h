@@ -29,6 +29,7 @@ struct ModelChat {
   ChatTemplates templates;
   std::string problem;
 };
+// `directory`: of the checkpoint, or a GGUF file.
 [[nodiscard]] ModelChat load_chat(const std::string& directory);
 // SHA-256 of the template that is used unless asked otherwise; empty: none.
 [[nodiscard]] std::string default_template_sha256(const ModelChat& chat);

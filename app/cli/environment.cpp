@@ -115,6 +115,13 @@ std::string environment_report() {
       has_display ? "yes" : "none: plots still work, the window needs one", cuda_summary());
 }
 
+// "bf16", or what the files hold where it is not one plain type: "Q4_K 24, Q6_K 5, F32 11".
+std::string stored_as(const ModelCheckpoint& checkpoint) {
+  if (!checkpoint.weight_formats().empty()) return checkpoint.weight_formats();
+  const std::string& method = checkpoint.quantisation().method;
+  return method.empty() ? std::string(dtype_name(checkpoint.description().stored_dtype)) : method;
+}
+
 std::string model_report(const LoadedModel& model) {
   const ModelDescription& d = model.checkpoint->description();
   std::string out = fmt::format(
@@ -126,7 +133,7 @@ std::string model_report(const LoadedModel& model) {
       "  tokenizer      {}\n"
       "  chat template  {}\n",
       model.path, d.model_type, d.layers, d.hidden, d.heads, d.kv_heads, d.head_dim, d.intermediate,
-      d.vocabulary, d.parameters(), dtype_name(d.stored_dtype),
+      d.vocabulary, d.parameters(), stored_as(*model.checkpoint),
       d.tied_embeddings ? ", output tied to the embedding" : "", positions_text(d),
       model.tokenizer
           ? fmt::format("{}, {} ids", model.tokenizer->kind(), model.tokenizer->vocabulary_size())

@@ -151,7 +151,7 @@ ExperimentFacts make_facts(const Side& a, const Side& b, const ExperimentOptions
     facts.weight_difference =
         describe(weight_difference(*a.model.checkpoint, *b.model.checkpoint), description);
     const std::string fields =
-        describe(config_file_difference(a.model.checkpoint->path(), b.model.checkpoint->path()));
+        describe(config_difference(*a.model.checkpoint, *b.model.checkpoint));
     if (!fields.empty()) facts.weight_difference += "; " + fields;
   }
   facts.config_a = a.config;

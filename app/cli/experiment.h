@@ -26,15 +26,14 @@ struct LoadedModel {
   std::string path;  // as given: a path or a hub id
   ModelLocation location;
   std::shared_ptr<const ModelCheckpoint> checkpoint;
-  std::shared_ptr<const Tokenizer> tokenizer;  // null where the directory has none
+  std::shared_ptr<const Tokenizer> tokenizer;  // null where there is none
   std::vector<CheckpointFile> files;
   std::string sha256;  // combined
   ModelChat chat;
   std::string chat_template_sha256;  // of the template used unless asked otherwise; empty: none
 };
-// `path`: a directory, a file, or a hub id looked up in the local cache. Opens checkpoint and
-// tokenizer (a missing tokenizer.json is fine, a broken one is not) and
-// hashes.
+// `path`: a directory, a GGUF file, or a hub id looked up in the local cache. Opens checkpoint and
+// tokenizer (a missing one is fine, a broken one is not) and hashes.
 [[nodiscard]] Result<LoadedModel> load_model(const std::string& path, const Console& console);
 
 struct PromptOptions {

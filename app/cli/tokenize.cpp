@@ -5,6 +5,8 @@
 
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
+#include "engine/model/gguf_checkpoint.h"
+#include "engine/text/gguf_vocabulary.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope::cli {
@@ -99,8 +101,14 @@ void take_findings(const ModelChat& chat, Tokenized& made) {
 
 Result<int> run(const TokenizeOptions& options, CommandContext& context) {
   Tokenized made;
-  auto tokenizer = Tokenizer::open(options.model);
+  auto tokenizer =
+      is_gguf(options.model) ? open_gguf_tokenizer(options.model) : Tokenizer::open(options.model);
   if (!tokenizer) return tl::unexpected(tokenizer.error());
+  if (*tokenizer == nullptr) {
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: carries no vocabulary; give a file or directory that does",
+                            options.model));
+  }
   made.tokenizer = *tokenizer;
   const ModelChat chat = load_chat(options.model);
   if (auto taken = take_text(options, chat, made); !taken) return tl::unexpected(taken.error());
@@ -122,7 +130,8 @@ Result<int> run(const TokenizeOptions& options, CommandContext& context) {
 
 void declare_tokenize(CLI::App& app, CommandContext& context) {
   auto options = bind_command<TokenizeOptions>(app, context, &run);
-  app.add_option("--model,-m", options->model, "Directory with tokenizer.json")->required();
+  app.add_option("--model,-m", options->model, "Directory with tokenizer.json, or a GGUF file")
+      ->required();
   auto* text = app.add_option("--text", options->text, "Text");
   app.add_option("--file", options->file, "File with the text; - for stdin")->excludes(text);
   app.add_flag("--no-special", options->no_special, "Do not add special tokens (BOS)");

@@ -129,12 +129,12 @@ class Binder {
     for (std::size_t i = 0; i < expected.sizes.size() && keys.empty(); ++i) {
       if (i >= view.shape.size() || view.shape[i] != expected.sizes[i]) keys = expected.keys[i];
     }
-    return fail(
-        ErrorKind::malformed,
-        fmt::format("{}: tensor {}: shape [{}], expected [{}] from config.json{}{}; fix the "
-                    "checkpoint",
-                    m_source.file_of(view.name), view.name, fmt::join(view.shape, ", "),
-                    fmt::join(expected.sizes, ", "), keys.empty() ? "" : " ", keys));
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: tensor {}: shape [{}], expected [{}] from {}{}{}; fix the "
+                            "checkpoint",
+                            m_source.file_of(view.name), view.name, fmt::join(view.shape, ", "),
+                            fmt::join(expected.sizes, ", "), m_naming.described_by,
+                            keys.empty() ? "" : " ", keys));
   }
 
   const TensorSource& m_source;

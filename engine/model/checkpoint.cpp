@@ -12,6 +12,7 @@
 #include "engine/model/bound_tensors.h"
 #include "engine/model/description.h"
 #include "engine/model/files.h"
+#include "engine/model/gguf_checkpoint.h"
 #include "engine/model/quantised_source.h"
 #include "engine/model/quantised_summary.h"
 #include "engine/model/strict_json.h"
@@ -170,19 +171,28 @@ Result<std::shared_ptr<const ModelCheckpoint>> ModelCheckpoint::open(const fs::p
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
     return fail(ErrorKind::malformed,
-                fmt::format("{}: does not exist; give a checkpoint directory", display_path(path)));
+                fmt::format("{}: does not exist; give a checkpoint directory or a GGUF file",
+                            display_path(path)));
   }
-  if (fs::is_directory(status)) return open_directory(path);
+  if (fs::is_directory(status)) {
+    const auto gguf_files = gguf_files_in(path);
+    if (gguf_files.empty() || fs::exists(path / "config.json", error)) return open_directory(path);
+    if (gguf_files.size() == 1) return open_gguf_checkpoint(gguf_files.front());
+    return fail(
+        ErrorKind::malformed,
+        fmt::format("{}: holds {} GGUF models ({}, …); give one of the files", display_path(path),
+                    gguf_files.size(), display_path(gguf_files.front().filename())));
+  }
   const std::string name = path.filename().string();
   if (name == "model.safetensors" || name == "model.safetensors.index.json") {
     const fs::path parent = path.parent_path();
     return open_directory(parent.empty() ? fs::path(".") : parent);
   }
-  return fail(
-      ErrorKind::malformed,
-      fmt::format("{}: is not a checkpoint directory in Hugging Face layout{}", display_path(path),
-                  path.extension() == ".gguf" ? "; GGUF is not read yet, use the safetensors form"
-                                              : "; give the directory that holds config.json"));
+  if (is_gguf(path)) return open_gguf_checkpoint(path);
+  return fail(ErrorKind::malformed,
+              fmt::format("{}: is not a checkpoint directory in Hugging Face layout and no GGUF "
+                          "file; give the directory that holds config.json",
+                          display_path(path)));
 }
 
 }  // namespace driftscope

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fields of two checkpoints' configuration files differ.
+// Which fields of two checkpoints' configurations differ.
 #pragma once
 
 #include <filesystem>
 #include <string>
 #include <vector>
+
+#include "engine/model/checkpoint.h"
 
 namespace driftscope {
 
@@ -18,6 +20,15 @@ struct ConfigFieldDifference {
 // A file that cannot be read counts as one without fields: opening the checkpoint reports it.
 [[nodiscard]] std::vector<ConfigFieldDifference> config_file_difference(
     const std::filesystem::path& a, const std::filesystem::path& b);
+
+// Fields of two descriptions, for checkpoints of different formats: "rope_theta", "window of layer
+// 3", in the order of their names.
+[[nodiscard]] std::vector<ConfigFieldDifference> description_difference(const ModelDescription& a,
+                                                                        const ModelDescription& b);
+
+// Of the files where both are directories, else of the descriptions.
+[[nodiscard]] std::vector<ConfigFieldDifference> config_difference(const ModelCheckpoint& a,
+                                                                   const ModelCheckpoint& b);
 
 // "config.json rope_theta: 10000 and 500000; …", at most five fields and the number of others;
 // empty where none differ.

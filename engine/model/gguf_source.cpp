@@ -170,6 +170,12 @@ std::string GgufSource::formats() const {
   return text;
 }
 
+bool GgufSource::has_blocks() const {
+  return std::any_of(m_tensors.begin(), m_tensors.end(), [](const auto& entry) {
+    return entry.second.tensor->format->block_elements > 1;
+  });
+}
+
 std::vector<std::string_view> GgufSource::tensor_names() const {
   std::vector<std::string_view> names;
   names.reserve(m_tensors.size());

@@ -30,6 +30,7 @@ class GgufSource final : public TensorSource {
   [[nodiscard]] std::string name() const;  // of the first file, as it is printed in messages
   // Number of tensors by type, block formats first: "Q4_K 24, Q6_K 5, F32 11".
   [[nodiscard]] std::string formats() const;
+  [[nodiscard]] bool has_blocks() const;  // a tensor whose values need decoding
   [[nodiscard]] std::vector<std::string_view> tensor_names() const;
 
  private:

@@ -111,7 +111,7 @@ std::string other_weights_hint(const fs::path& directory) {
       return fmt::format("{} is not read, convert it to safetensors",
                          escape_for_display(item.path().filename().string()));
     }
-    if (extension == ".gguf") return "GGUF is not read yet, use the safetensors form";
+    if (extension == ".gguf") return "give the .gguf file itself";
   }
   return "download the weights";
 }

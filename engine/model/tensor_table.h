@@ -118,6 +118,7 @@ struct Naming {
   std::string_view layer_prefix = "layers.";  // the number of the layer and a dot follow
   std::vector<LayerTensorRow> layers;
   std::vector<ExpertTensorRow> experts;
+  std::string_view described_by = "config.json";  // what the sizes come from, in messages
 };
 
 // Names in Hugging Face layout of the description's model_type. Lives for ever.

@@ -51,5 +51,19 @@ TEST(ConfigDifference, ManyFieldsAreCounted) {
                   .ends_with("e: 1 and 2; and 2 more fields"));
 }
 
+TEST(ConfigDifference, DescriptionsOfTwoFormatsAreComparedByWhatTheyCompute) {
+  ModelDescription a{.hidden = 8, .layers = 2, .heads = 2, .kv_heads = 1, .head_dim = 4};
+  ModelDescription b = a;
+  a.model_type = "mistral";  // a GGUF file calls it llama; no number depends on the name
+  EXPECT_TRUE(description_difference(a, b).empty());
+  b.rope_theta = 500000.0;
+  b.sliding_window = 6;
+  b.sliding_layers = {0, 1};
+  b.eos = {TokenId{2}};
+  const auto differences = description_difference(a, b);
+  EXPECT_EQ(describe(differences),
+            "eos: absent and 2; rope_theta: 10000 and 500000; window of layer 1: 0 and 6");
+}
+
 }  // namespace
 }  // namespace driftscope
