@@ -46,7 +46,8 @@ TEST(FindingsPrompt, OfOneSideNameIt) {
 TEST(FindingsPrompt, OtherShapesAreLeftOut) {
   for (const char* envelope : {"{", "[]", R"({"prompt_findings":5})", R"({"prompt_findings":[5]})",
                                R"({"prompt_findings":[{"id":"x","severity":"no","text":"t"}]})"}) {
-    for (const Finding& finding : run(envelope, envelope)->findings) EXPECT_NE(finding.id, "x");
+    const auto comparison = run(envelope, envelope);
+    for (const Finding& finding : comparison->findings) EXPECT_NE(finding.id, "x");
   }
 }
 

