@@ -9,6 +9,7 @@
 
 #include "engine/model/checkpoint.h"
 #include "engine/text/bpe.h"
+#include "engine/text/byte_token.h"
 #include "engine/text/gguf_pre_tokenizers.h"
 #include "engine/text/model_reader.h"
 #include "engine/text/sentencepiece_parts.h"
@@ -151,6 +152,27 @@ std::string known_pre_tokenizers() {
   return fmt::format("{}", fmt::join(gguf_pre_tokenizer_names(), ", "));
 }
 
+// Merges whose parts and result are tokens. The runtime of these files merges texts and splits what
+// is no token at the end into bytes again, so that the others change no id, unless a longer token
+// is built from them.
+std::vector<std::string> usable_merges(const GgufVocabulary& vocabulary,
+                                       const TokenizerParts& parts) {
+  std::vector<std::string> merges;
+  for (const std::string& merge : vocabulary.merges) {
+    const std::size_t space = merge.find(' ', 1);
+    const bool pair = space != std::string::npos;
+    const std::string left = merge.substr(0, space);
+    const std::string right = pair ? merge.substr(space + 1) : std::string();
+    // What is no pair of texts at all stays, for the reader to refuse.
+    if (!pair || right.empty() ||
+        (parts.ids.contains(left) && parts.ids.contains(right) &&
+         parts.ids.contains(left + right))) {
+      merges.push_back(merge);
+    }
+  }
+  return merges;
+}
+
 Result<TokenizerParts> byte_level_parts(const GgufVocabulary& vocabulary) {
   const std::string_view pre_name =
       vocabulary.pre.empty() ? std::string_view("default") : std::string_view(vocabulary.pre);
@@ -169,7 +191,7 @@ Result<TokenizerParts> byte_level_parts(const GgufVocabulary& vocabulary) {
   parts.decoder = std::move(*decoder);
   auto done = read_tokens(vocabulary, parts);
   if (done) {
-    done = read_merge_list(vocabulary.merges, pre->ignore_merges,
+    done = read_merge_list(usable_merges(vocabulary, parts), pre->ignore_merges,
                            vocabulary.name + ": tokenizer.ggml.merges", parts);
   }
   if (done) done = add_special_tokens(vocabulary, parts);
@@ -206,6 +228,11 @@ Result<TokenizerParts> sentencepiece_parts(const GgufVocabulary& vocabulary) {
   types.reserve(vocabulary.tokens.size());
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     types.push_back(piece_type(type_of(vocabulary, id)));
+    if (types.back() == PieceType::byte && !byte_of_token(vocabulary.tokens[id])) {
+      return malformed(vocabulary,
+                       fmt::format("tokens[{}]: \"{}\" is marked as a byte and names none", id,
+                                   shown(vocabulary.tokens[id])));
+    }
   }
   std::optional<std::int32_t> unknown;
   if (vocabulary.unknown_id) unknown = static_cast<std::int32_t>(*vocabulary.unknown_id);
