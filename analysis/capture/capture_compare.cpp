@@ -158,7 +158,8 @@ Result<ComparisonPointer> compare_capture(const CaptureReader& reader,
   std::vector<LaneSource> sources;
   std::int64_t steps = 0;
   // The order of a run: A, B fed A's tokens, B free, A again.
-  for (const Lane lane : {Lane::a, Lane::b_forced, Lane::b, Lane::control, Lane::reference}) {
+  for (const Lane lane :
+       {Lane::a, Lane::b_forced, Lane::b, Lane::control, Lane::reference, Lane::reference_b}) {
     if (reader.lane(lane) == nullptr) continue;
     auto source = LaneSource::open(reader, lane, !facts->taps.empty());
     if (!source) return tl::unexpected<Error>(source.error());

@@ -65,7 +65,9 @@ Result<void> take_config(JsonFields& fields, std::string_view key, std::string_v
   return {};
 }
 
-bool is_b_side(Lane lane) { return lane == Lane::b || lane == Lane::b_forced; }
+bool is_b_side(Lane lane) {
+  return lane == Lane::b || lane == Lane::b_forced || lane == Lane::reference_b;
+}
 
 }  // namespace
 

@@ -170,6 +170,19 @@ struct ReferenceResult {
   std::string shared_rounding;
 };
 
+// The drift between two checkpoints in two parts, where a reference lane of each is there: what the
+// weights make (f64 over B's against f64 over A's), and what the arithmetic of each side makes
+// (against f64 over its own weights).
+struct DriftPart {
+  double max_abs = 0.0;  // over all steps and entries
+  double mean_kl = 0.0;  // over the steps, nat
+  double drift = 0.0;    // median centred_rms
+};
+struct DriftSplit {
+  std::int64_t steps = 0;  // 0: not known
+  DriftPart weights, arithmetic_a, arithmetic_b;
+};
+
 struct TokenPiece {
   TokenId id{};
   std::string bytes;  // may be part of a UTF-8 character
@@ -204,6 +217,7 @@ struct Comparison {
   std::string verdict_text;           // one line
   ControlResult control;
   ReferenceResult reference;
+  DriftSplit split;
   // Text of every token that occurs in the tokens or top-K lists, if the vocabulary is known;
   // sorted by id.
   std::vector<TokenPiece> pieces;

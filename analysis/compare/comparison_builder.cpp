@@ -51,8 +51,27 @@ TapFigures compare_taps(std::span<const float> a, std::span<const float> b) {
 }
 
 void set_errors(StepComparison& step, const ReferenceErrors& errors) {
-  step.metrics.values[*metric_index("error_a")] = errors.error_a;
-  step.metrics.values[*metric_index("error_b")] = errors.error_b;
+  const auto set = [&](std::string_view id, double value) {
+    step.metrics.values[*metric_index(id)] = value;
+  };
+  set("error_a", errors.a.centred_rms);
+  set("error_a_max_abs", errors.a.max_abs);
+  set("error_a_kl", errors.a.kl);
+  set("error_b", errors.b.centred_rms);
+  set("error_b_max_abs", errors.b.max_abs);
+  set("error_b_kl", errors.b.kl);
+  if (!errors.weights) return;
+  set("weights_drift", errors.weights->centred_rms);
+  set("weights_max_abs", errors.weights->max_abs);
+  set("weights_kl", errors.weights->kl);
+}
+
+References references_in(const std::vector<Lane>& lanes) {
+  const auto comes = [&](Lane lane) {
+    return std::find(lanes.begin(), lanes.end(), lane) != lanes.end();
+  };
+  if (!comes(Lane::reference)) return References::none;
+  return comes(Lane::reference_b) ? References::of_each_side : References::shared;
 }
 
 ControlCheck::Retention control_retention(const std::vector<Lane>& lanes) {
@@ -101,8 +120,7 @@ struct ComparisonBuilder::State {
         policy(thresholds),
         coarsest(coarsest_dtype(facts.config_a, facts.config_b)),
         control(control_retention(facts.lanes)),
-        reference(std::find(facts.lanes.begin(), facts.lanes.end(), Lane::reference) !=
-                  facts.lanes.end()),
+        reference(references_in(facts.lanes)),
         routes(facts.routes) {
     for (const TapSpec& spec : facts.taps) taps.emplace_back().spec = spec;
   }
@@ -262,7 +280,8 @@ Result<void> ComparisonBuilder::accept(const StepRecord& record) {
       m_state->control.accept_control(record.step, store_row(record, {}));
       break;
     case Lane::reference:
-      m_state->note_errors(Lane::reference, record.step, store_row(record, {}));
+    case Lane::reference_b:
+      m_state->note_errors(record.lane, record.step, store_row(record, {}));
       break;
   }
   return {};
@@ -278,7 +297,7 @@ void ComparisonBuilder::finish_lane(Lane lane, TraceState state, std::string sto
   if (lane == Lane::b_forced) m_state->waiting_a.clear();
   if (lane == Lane::a) m_state->waiting_forced.clear();
   if (lane == Lane::control) m_state->control.stop_waiting();
-  if (lane == Lane::a || lane == Lane::b_forced || lane == Lane::reference) {
+  if (lane != Lane::b && lane != Lane::control) {
     m_state->reference.stop_waiting(lane);
   }
 }

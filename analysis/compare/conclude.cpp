@@ -104,6 +104,35 @@ ReferenceResult reference_of(const Comparison& comparison) {
   return result;
 }
 
+DriftPart drift_part(const Comparison& comparison, const std::string& prefix,
+                     std::string_view drift) {
+  DriftPart part;
+  double sum = 0.0;
+  std::int64_t count = 0;
+  for (const auto& step : comparison.steps) {
+    part.max_abs = std::fmax(part.max_abs, metric_value(step->metrics, prefix + "_max_abs"));
+    const double kl = metric_value(step->metrics, prefix + "_kl");
+    if (std::isnan(kl)) continue;
+    sum += kl;
+    ++count;
+  }
+  part.mean_kl = sum / static_cast<double>(count);
+  part.drift = percentile_of(metric_column(comparison, drift), 0.5);
+  return part;
+}
+
+DriftSplit split_of(const Comparison& comparison) {
+  DriftSplit split;
+  const auto weights = metric_column(comparison, "weights_kl");
+  split.steps = std::count_if(weights.begin(), weights.end(),
+                              [](double value) { return !std::isnan(value); });
+  if (split.steps == 0) return split;
+  split.weights = drift_part(comparison, "weights", "weights_drift");
+  split.arithmetic_a = drift_part(comparison, "error_a", "error_a");
+  split.arithmetic_b = drift_part(comparison, "error_b", "error_b");
+  return split;
+}
+
 std::vector<RunStatistic> all_statistics(const Comparison& comparison) {
   std::vector<std::int64_t> steps;
   for (const auto& step : comparison.steps) steps.push_back(step->step);
@@ -150,8 +179,12 @@ void conclude(Comparison& comparison, const ExperimentFacts& facts) {
       std::max(facts.prompt_a.size(), facts.prompt_b.size()) + comparison.steps.size());
   const RoundingBound bound = rounding_bound(facts, positions);
   const std::string shared = shared_rounding(facts);
-  // Where no knob differs that could change a bit, there is no noise to compare with.
-  if (shared.empty() && bound.relative > 0.0) fill_noise_ratio(comparison, bound);
+  comparison.split = split_of(comparison);
+  // Where no knob differs that could change a bit, there is no noise to compare with; where the
+  // weights differ, the drift is not noise.
+  if (shared.empty() && bound.relative > 0.0 && comparison.split.steps == 0) {
+    fill_noise_ratio(comparison, bound);
+  }
   comparison.reference = reference_of(comparison);
   comparison.reference.shared_rounding = shared;
   comparison.statistics = all_statistics(comparison);

@@ -30,6 +30,7 @@ void find_free_route_flips(const RunContext& context, std::vector<Finding>& find
 void find_flip_after_route(const RunContext& context, std::vector<Finding>& findings);
 void find_drift_without_cause(const RunContext& context, std::vector<Finding>& findings);
 void find_noise_excess(const RunContext& context, std::vector<Finding>& findings);
+void find_drift_split(const RunContext& context, std::vector<Finding>& findings);
 void find_tap_jump(const RunContext& context, std::vector<Finding>& findings);
 
 }  // namespace driftscope

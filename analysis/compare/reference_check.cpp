@@ -7,34 +7,43 @@
 #include <iterator>
 #include <limits>
 
-#include "analysis/metrics/metric.h"
-
 namespace driftscope {
 
-StoredRowPointer& ReferenceCheck::Trio::of(Lane lane) {
-  assert(lane == Lane::a || lane == Lane::b_forced || lane == Lane::reference);
+StoredRowPointer& ReferenceCheck::Rows::of(Lane lane) {
   if (lane == Lane::a) return a;
-  return lane == Lane::b_forced ? forced : reference;
+  if (lane == Lane::b_forced) return forced;
+  assert(lane == Lane::reference || lane == Lane::reference_b);
+  return lane == Lane::reference ? reference : reference_b;
+}
+
+bool ReferenceCheck::complete(const Rows& rows) const {
+  return rows.a && rows.forced && rows.reference &&
+         (rows.reference_b || m_expected != References::of_each_side);
 }
 
 std::optional<ReferenceErrors> ReferenceCheck::accept(Lane lane, std::int64_t step,
                                                       const StoredRowPointer& row) {
-  if (!m_expected) return std::nullopt;
-  Trio& trio = m_waiting[step];
-  trio.of(lane) = row;
-  if (!trio.complete()) {
+  if (m_expected == References::none) return std::nullopt;
+  Rows& rows = m_waiting[step];
+  rows.of(lane) = row;
+  if (!complete(rows)) {
     // A lane that has ended sends nothing more.
     for (const Lane ended : m_ended) {
-      if (trio.of(ended) == nullptr) {
+      if (rows.of(ended) == nullptr) {
         m_waiting.erase(step);
         break;
       }
     }
     return std::nullopt;
   }
-  const ReferenceErrors errors{.step = step,
-                               .error_a = centred_rms(trio.reference->logits, trio.a->logits),
-                               .error_b = centred_rms(trio.reference->logits, trio.forced->logits)};
+  const bool own = m_expected == References::of_each_side;
+  const std::vector<float>& reference_a = rows.reference->logits;
+  const std::vector<float>& reference_b = own ? rows.reference_b->logits : reference_a;
+  ReferenceErrors errors{.step = step,
+                         .a = row_distance(reference_a, rows.a->logits),
+                         .b = row_distance(reference_b, rows.forced->logits),
+                         .weights = {}};
+  if (own) errors.weights = row_distance(reference_a, reference_b);
   m_waiting.erase(step);
   return errors;
 }
@@ -47,13 +56,13 @@ void ReferenceCheck::stop_waiting(Lane lane) {
 }
 
 std::size_t ReferenceCheck::rows_waiting() const {
-  std::size_t rows = 0;
-  for (const auto& [step, trio] : m_waiting) {
-    rows += static_cast<std::size_t>(trio.a != nullptr) +
-            static_cast<std::size_t>(trio.forced != nullptr) +
-            static_cast<std::size_t>(trio.reference != nullptr);
+  std::size_t count = 0;
+  for (const auto& [step, rows] : m_waiting) {
+    for (const auto* row : {&rows.a, &rows.forced, &rows.reference, &rows.reference_b}) {
+      count += static_cast<std::size_t>(*row != nullptr);
+    }
   }
-  return rows;
+  return count;
 }
 
 double noise_envelope(double error_a, double error_b, double relative_a, double relative_b) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far A and B are from exact arithmetic: both against the rows of the reference lane.
+// How far A and B are from exact arithmetic: each against the rows of its reference lane.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,26 @@
 #include <vector>
 
 #include "analysis/compare/row_pairing.h"
+#include "analysis/metrics/metric.h"
 
 namespace driftscope {
 
-// centred_rms of (row - reference) of one step; NaN where no entry is finite in both rows.
+// Of one step.
 struct ReferenceErrors {
   std::int64_t step = 0;
-  double error_a = 0.0;
-  double error_b = 0.0;  // of the lane that is fed A's tokens, like the reference
+  RowDistance a;
+  RowDistance b;  // of the lane that is fed A's tokens, like the references
+  // Between the references of the two checkpoints; empty where there is one for both sides.
+  std::optional<RowDistance> weights;
 };
 
-// Keeps rows until all three of a step are there. Where no reference lane will come it keeps none.
+// Which references will come.
+enum class References : std::uint8_t { none, shared, of_each_side };
+
+// Keeps rows until all of a step are there. Where no reference lane will come it keeps none.
 class ReferenceCheck {
  public:
-  explicit ReferenceCheck(bool expected) : m_expected(expected) {}
+  explicit ReferenceCheck(References expected) : m_expected(expected) {}
   // The errors of the step that became complete with this row.
   [[nodiscard]] std::optional<ReferenceErrors> accept(Lane lane, std::int64_t step,
                                                       const StoredRowPointer& row);
@@ -30,16 +36,17 @@ class ReferenceCheck {
   [[nodiscard]] std::size_t rows_waiting() const;
 
  private:
-  struct Trio {
+  struct Rows {
     StoredRowPointer a;
     StoredRowPointer forced;
     StoredRowPointer reference;
+    StoredRowPointer reference_b;  // References::of_each_side
     [[nodiscard]] StoredRowPointer& of(Lane lane);
-    [[nodiscard]] bool complete() const { return a && forced && reference; }
   };
-  bool m_expected = false;
+  [[nodiscard]] bool complete(const Rows& rows) const;
+  References m_expected;
   std::vector<Lane> m_ended;
-  std::map<std::int64_t, Trio> m_waiting;
+  std::map<std::int64_t, Rows> m_waiting;
 };
 
 // Expected size of the rounding part of a drift, from the errors of both sides.

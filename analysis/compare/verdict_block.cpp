@@ -268,9 +268,10 @@ void add_findings(Block& block, const Comparison& comparison) {
 void add_reference(Block& block, const Comparison& comparison) {
   const ReferenceResult& reference = comparison.reference;
   if (!reference.present) return;
-  std::string text = fmt::format("A is {} and B {} from the same weights in f64 (median over {})",
+  const bool own = comparison.split.steps > 0;
+  std::string text = fmt::format("A is {} and B {} from {} weights in f64 (median over {})",
                                  figure(reference.error_a), figure(reference.error_b),
-                                 counted(reference.steps, "step"));
+                                 own ? "its own" : "the same", counted(reference.steps, "step"));
   if (const RunStatistic* noise = find_statistic(comparison, "noise_ratio");
       noise != nullptr && noise->count > 0) {
     text += fmt::format("; drift is {} times that noise (median), at most {} times",
@@ -280,6 +281,18 @@ void add_reference(Block& block, const Comparison& comparison) {
                         reference.shared_rounding);
   }
   block.add("reference", text);
+}
+
+void add_split(Block& block, const Comparison& comparison) {
+  const DriftSplit& split = comparison.split;
+  if (split.steps == 0) return;
+  const auto add = [&](std::string_view label, std::string_view what, const DriftPart& part) {
+    block.add(label, fmt::format("{:<25}max_abs {}, mean KL {}", what, figure(part.max_abs),
+                                 figure(part.mean_kl)));
+  };
+  add("split", "weights differ", split.weights);
+  add("", "arithmetic differs, A", split.arithmetic_a);
+  add("", "arithmetic differs, B", split.arithmetic_b);
 }
 
 void add_control(Block& block, const Comparison& comparison) {
@@ -349,6 +362,7 @@ std::string verdict_block(const Comparison& comparison, bool colour) {
   add_drift(block, comparison);
   add_findings(block, comparison);
   add_reference(block, comparison);
+  add_split(block, comparison);
   add_control(block, comparison);
   add_fields(block, comparison);
   if (!comparison.command.empty()) {

@@ -94,6 +94,15 @@ struct StepMeasurement {
 // any. Precondition (asserted): equal length.
 [[nodiscard]] double centred_rms(LogitsRow a, LogitsRow b);
 
+// How far a row is from the row that it is measured against, over the entries that are finite in
+// both; NaN without any.
+struct RowDistance {
+  double centred_rms = 0.0;  // as above
+  double max_abs = 0.0;
+  double kl = 0.0;  // sum p log(p / q), p = softmax(reference), q = softmax(row), nat
+};
+[[nodiscard]] RowDistance row_distance(LogitsRow reference, LogitsRow row);
+
 // The value of one metric, NaN for an unknown id or a short list of values.
 [[nodiscard]] double metric_value(const StepMetrics& metrics, std::string_view id);
 

@@ -87,7 +87,21 @@ constexpr std::array kRows{
         [](const StepFigures&) { return kUndefined; }},
     Row{{"error_a", "logit", "Error of A against f64", "centred_rms of A against the reference lane (the same weights in f64 throughout)", scale, kUndefined, kNeedsRun},
         [](const StepFigures&) { return kUndefined; }},
-    Row{{"error_b", "logit", "Error of B against f64", "centred_rms of B, fed A's tokens, against the reference lane", scale, kUndefined, kNeedsRun},
+    Row{{"error_b", "logit", "Error of B against f64", "centred_rms of B, fed A's tokens, against the reference lane, of B's own weights where the checkpoints differ", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"error_a_max_abs", "logit", "Largest error of A against f64", "max over i of |a_i - r_i|, r the reference that error_a is taken from", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"error_a_kl", "nat", "KL divergence of A from f64", "sum p log(p / q), p = softmax(r), q = softmax(a)", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"error_b_max_abs", "logit", "Largest error of B against f64", "max over i of |b_i - r_i|, r the reference that error_b is taken from", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"error_b_kl", "nat", "KL divergence of B from f64", "sum p log(p / q), p = softmax(r), q = softmax(b)", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"weights_drift", "logit", "Drift that the weights make", "centred_rms between the f64 references of the two checkpoints: drift that is there before any arithmetic", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"weights_max_abs", "logit", "Largest logit difference that the weights make", "max over i of |rb_i - ra_i|, the f64 references of the two checkpoints", scale, kUndefined, kNeedsRun},
+        [](const StepFigures&) { return kUndefined; }},
+    Row{{"weights_kl", "nat", "KL divergence that the weights make", "sum p log(p / q), p = softmax(ra), q = softmax(rb)", scale, kUndefined, kNeedsRun},
         [](const StepFigures&) { return kUndefined; }},
     Row{{"noise_ratio", "1", "Drift against measured noise", "centred_rms / the noise envelope that the reference lane gives: what rounding alone makes of this step, each side's error predicted from the other's", drift, kUndefined, kNeedsRun},
         [](const StepFigures&) { return kUndefined; }},
@@ -191,14 +205,20 @@ StepMeasurement measure_step(const MetricInput& input) {
   return measurement;
 }
 
-double centred_rms(LogitsRow a, LogitsRow b) {
-  assert(a.size() == b.size());
-  if (check_health(a, b) == RowHealth{}) {
-    return metrics::compare_differences({.a = a, .b = b, .ids = {}}).centred_rms;
+double centred_rms(LogitsRow a, LogitsRow b) { return row_distance(a, b).centred_rms; }
+
+RowDistance row_distance(LogitsRow reference, LogitsRow row) {
+  assert(reference.size() == row.size());
+  FiniteCopies copies;
+  FinitePairs pairs{.a = reference, .b = row, .ids = {}};
+  if (check_health(reference, row) != RowHealth{}) {
+    copies = copy_finite(reference, row);
+    pairs = {.a = copies.a, .b = copies.b, .ids = copies.ids};
   }
-  const FiniteCopies copies = copy_finite(a, b);
-  return metrics::compare_differences({.a = copies.a, .b = copies.b, .ids = copies.ids})
-      .centred_rms;
+  const auto differences = metrics::compare_differences(pairs);
+  return {.centred_rms = differences.centred_rms,
+          .max_abs = differences.max_abs,
+          .kl = metrics::compare_distributions(pairs, TokenId{}).kl_ab};
 }
 
 StepMetrics compute_step_metrics(const MetricInput& input) { return measure_step(input).metrics; }

@@ -152,6 +152,17 @@ Json reference_to_json(const ReferenceResult& reference) {
   return {{"a", reference.error_a}, {"b", reference.error_b}};
 }
 
+Json split_to_json(const DriftSplit& split) {
+  if (split.steps == 0) return nullptr;
+  const auto part = [](const DriftPart& of) -> Json {
+    return {{"max_abs", of.max_abs}, {"mean_kl", of.mean_kl}, {"drift", of.drift}};
+  };
+  return {{"steps", split.steps},
+          {"weights", part(split.weights)},
+          {"arithmetic_a", part(split.arithmetic_a)},
+          {"arithmetic_b", part(split.arithmetic_b)}};
+}
+
 Json document_of(const Comparison& comparison) {
   return Json{{"document", "driftscope.compare"},
               {"version", kDocumentVersion},
@@ -170,6 +181,7 @@ Json document_of(const Comparison& comparison) {
               {"findings", findings_to_json(comparison)},
               {"control", control_to_json(comparison.control)},
               {"reference", reference_to_json(comparison.reference)},
+              {"split", split_to_json(comparison.split)},
               {"policy", policy_to_json(comparison.policy)},
               {"model_a", json_text::from_bytes(comparison.model_a)},
               {"model_b", json_text::from_bytes(comparison.model_b)},

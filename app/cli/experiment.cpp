@@ -57,7 +57,7 @@ EnvelopeFacts envelope_facts(const Side& side, const ExperimentOptions& options,
   }
   facts.model_revision = side.model.location.commit;
   const StoredQuantisation& quantisation = side.model.checkpoint->quantisation();
-  facts.stored_quantisation = quantisation.method;
+  facts.stored_quantisation = storage_method(*side.model.checkpoint);
   facts.quantisation_notes = quantisation.notes;
   facts.scale_files = quantisation.scale_files;
   facts.model_type = side.model.checkpoint->description().model_type;

@@ -22,6 +22,10 @@
 
 namespace driftscope::cli {
 
+inline constexpr std::string_view kModelHelp =
+    "Directory of the checkpoint, a GGUF file, or a hub id in the local cache: "
+    "org/name[@revision]";
+
 struct LoadedModel {
   std::string path;  // as given: a path or a hub id
   ModelLocation location;
@@ -32,6 +36,8 @@ struct LoadedModel {
   ModelChat chat;
   std::string chat_template_sha256;  // of the template used unless asked otherwise; empty: none
 };
+// How the checkpoint holds its weights, in words; empty: as plain elements of one type.
+[[nodiscard]] std::string storage_method(const ModelCheckpoint& checkpoint);
 // `path`: a directory, a GGUF file, or a hub id looked up in the local cache. Opens checkpoint and
 // tokenizer (a missing one is fine, a broken one is not) and hashes.
 [[nodiscard]] Result<LoadedModel> load_model(const std::string& path, const Console& console);

@@ -33,6 +33,11 @@ Result<void> load_tokenizer(const fs::path& path, LoadedModel& model) {
 
 }  // namespace
 
+std::string storage_method(const ModelCheckpoint& checkpoint) {
+  const std::string& method = checkpoint.quantisation().method;
+  return method.empty() ? checkpoint.weight_formats() : method;
+}
+
 Result<LoadedModel> load_model(const std::string& path, const Console& console) {
   LoadedModel model;
   model.path = path;

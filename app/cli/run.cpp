@@ -192,7 +192,10 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
   ExperimentFacts facts = make_facts(sides->a, sides->b, experiment, created);
   std::vector<Lane> lanes{Lane::a, Lane::b, Lane::b_forced};
   if (experiment.control) lanes.push_back(Lane::control);
+  // Where the weights differ, a reference of each side tells what of the drift they make.
+  const bool reference_b = experiment.reference && sides->a.model.sha256 != sides->b.model.sha256;
   if (experiment.reference) lanes.push_back(Lane::reference);
+  if (reference_b) lanes.push_back(Lane::reference_b);
   facts.lanes = lanes;
   const auto header = capture_header(facts, created, lanes);
   auto writer = CaptureWriter::create(options.output, header, *capture);
@@ -213,6 +216,7 @@ Result<int> execute(const RunOptions& options, CommandContext& context, Interrup
                           .steps = options.steps,
                           .control = experiment.control,
                           .reference = experiment.reference,
+                          .reference_b = reference_b,
                           .taps = *taps,
                           .decode_text = {}};
   if (auto tokenizer = sides->a.model.tokenizer) {
@@ -248,9 +252,7 @@ Result<int> run(const RunOptions& options, CommandContext& context) {
 
 void declare_run(CLI::App& app, CommandContext& context) {
   auto options = bind_command<RunOptions>(app, context, &run);
-  app.add_option("--model,--model-a,-m", options->model,
-                 "Directory of the checkpoint, or a hub id in the local cache: org/name[@revision]")
-      ->required();
+  app.add_option("--model,--model-a,-m", options->model, std::string(kModelHelp))->required();
   app.add_option("--model-b", options->model_b, "Another checkpoint for side B");
   declare_prompt(app, options->prompt);
   app.add_option("--a", options->a.config, "Configuration A: preset or JSON file")
@@ -263,8 +265,10 @@ void declare_run(CLI::App& app, CommandContext& context) {
   app.add_option("--steps", options->steps, "Tokens to generate at most")->capture_default_str();
   app.add_option("--taps", options->taps, "What to keep besides logits: logits, layers, all")
       ->capture_default_str();
-  app.add_flag("--reference", options->reference,
-               "Also run A's checkpoint in f64 throughout: how far each side is from exact (slow)");
+  app.add_flag(
+      "--reference", options->reference,
+      "Also run the checkpoint in f64 throughout: how far each side is from exact, and where the "
+      "checkpoints differ, what the weights and what the arithmetic make of it (slow)");
   app.add_flag("--control,!--no-control", options->control,
                "Run A a second time; the default, --no-control switches it off");
   app.add_option(

@@ -195,9 +195,7 @@ Result<int> run(const ScoreOptions& options, CommandContext& context) {
 
 void declare_score(CLI::App& app, CommandContext& context) {
   auto options = bind_command<ScoreOptions>(app, context, &run);
-  app.add_option("--model,-m", options->model,
-                 "Directory of the checkpoint, or a hub id in the local cache: org/name[@revision]")
-      ->required();
+  app.add_option("--model,-m", options->model, std::string(kModelHelp))->required();
   auto* ids = app.add_option("--ids", options->ids, "Token ids: 1,2,3");
   auto* file =
       app.add_option("--ids-file", options->ids_file, "JSON list of token ids; - for stdin");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/cli/command.h"
@@ -101,8 +102,10 @@ void take_findings(const ModelChat& chat, Tokenized& made) {
 
 Result<int> run(const TokenizeOptions& options, CommandContext& context) {
   Tokenized made;
-  auto tokenizer =
-      is_gguf(options.model) ? open_gguf_tokenizer(options.model) : Tokenizer::open(options.model);
+  auto location = find_model(options.model);
+  if (!location) return tl::unexpected(location.error());
+  const std::filesystem::path& path = location->path;
+  auto tokenizer = is_gguf(path) ? open_gguf_tokenizer(path) : Tokenizer::open(path);
   if (!tokenizer) return tl::unexpected(tokenizer.error());
   if (*tokenizer == nullptr) {
     return fail(ErrorKind::malformed,
@@ -110,7 +113,7 @@ Result<int> run(const TokenizeOptions& options, CommandContext& context) {
                             options.model));
   }
   made.tokenizer = *tokenizer;
-  const ModelChat chat = load_chat(options.model);
+  const ModelChat chat = load_chat(path.string());
   if (auto taken = take_text(options, chat, made); !taken) return tl::unexpected(taken.error());
   // A rendered template brings its own special tokens.
   auto tokens = made.tokenizer->encode(made.text,
@@ -130,7 +133,8 @@ Result<int> run(const TokenizeOptions& options, CommandContext& context) {
 
 void declare_tokenize(CLI::App& app, CommandContext& context) {
   auto options = bind_command<TokenizeOptions>(app, context, &run);
-  app.add_option("--model,-m", options->model, "Directory with tokenizer.json, or a GGUF file")
+  app.add_option("--model,-m", options->model,
+                 "Directory with tokenizer.json, a GGUF file, or a hub id in the local cache")
       ->required();
   auto* text = app.add_option("--text", options->text, "Text");
   app.add_option("--file", options->file, "File with the text; - for stdin")->excludes(text);

@@ -18,6 +18,12 @@ Result<std::unique_ptr<Backend>> BackendFactory::open(
   return fail(ErrorKind::engine, "unknown backend; use --set backend=host");
 }
 
+void BackendFactory::expect_calls(std::int64_t calls) {
+  // A copy costs about as much as eight passes over mapped weights lose against copied ones.
+  constexpr std::int64_t kWorthCopying = 8;
+  if (calls < kWorthCopying) m_host.set_storage(WeightStorage::mapped);
+}
+
 Result<std::unique_ptr<Backend>> BackendFactory::open_reference(
     const std::shared_ptr<const ModelCheckpoint>& checkpoint, std::int64_t threads) {
   return driftscope::open_reference(

@@ -19,6 +19,9 @@ class BackendFactory {
   // The f64 witness of this checkpoint, on `threads` threads of the host (0: all cores).
   [[nodiscard]] Result<std::unique_ptr<Backend>> open_reference(
       const std::shared_ptr<const ModelCheckpoint>& checkpoint, std::int64_t threads);
+  // For `calls` passes over the weights: few do not repay copying them, so weights stay mapped and
+  // the first row comes at once. Changes no bit. Has no part in what is open already.
+  void expect_calls(std::int64_t calls);
   [[nodiscard]] HostResources& host() { return m_host; }
 
  private:

@@ -59,7 +59,7 @@ LaneRun::LaneRun(Lane lane, const LaneInput& input)
 }
 
 Result<void> LaneRun::open(BackendFactory& factory, TapLevel taps, std::int64_t steps) {
-  auto backend = m_summary.lane == Lane::reference
+  auto backend = m_summary.lane == Lane::reference || m_summary.lane == Lane::reference_b
                      ? factory.open_reference(m_input->model, m_input->config.threads)
                      : factory.open(m_input->model, m_input->config);
   if (!backend) return tl::unexpected(backend.error());

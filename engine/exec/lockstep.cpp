@@ -49,9 +49,12 @@ class LockstepRun {
         m_forced(Lane::b_forced, request.b) {
     if (request.control) m_control.emplace(Lane::control, request.a);
     if (request.reference) {
-      m_reference_input = {.model = request.a.model, .prompt = request.a.prompt};
-      m_reference_input.config.threads = request.a.config.threads;
+      m_reference_input = reference_input(request.a);
       m_reference.emplace(Lane::reference, m_reference_input);
+    }
+    if (request.reference_b) {
+      m_reference_b_input = reference_input(request.b);
+      m_reference_b.emplace(Lane::reference_b, m_reference_b_input);
     }
     m_forced_at_end =
         request.b.config.scoring == Scoring::prefill && request.a.config.scoring == Scoring::decode;
@@ -71,6 +74,12 @@ class LockstepRun {
   }
 
  private:
+  static LaneInput reference_input(const LaneInput& side) {
+    LaneInput input{.model = side.model, .prompt = side.prompt};
+    input.config.threads = side.config.threads;
+    return input;
+  }
+
   Result<void> run_all() {
     if (auto done = open(); !done) return done;
     for (std::int64_t step = 0; step < m_request.steps && anyone_runs(); ++step) {
@@ -85,8 +94,10 @@ class LockstepRun {
 
   Result<void> open() {
     if (m_progress) m_progress({.phase = "load", .done = 0, .total = 1});
-    for (LaneRun* lane : {&m_a, &m_b, m_control ? &*m_control : nullptr,
-                          m_reference ? &*m_reference : nullptr}) {
+    m_factory.expect_calls(m_request.steps);
+    for (LaneRun* lane :
+         {&m_a, &m_b, m_control ? &*m_control : nullptr, m_reference ? &*m_reference : nullptr,
+          m_reference_b ? &*m_reference_b : nullptr}) {
       if (lane == nullptr) continue;
       if (m_stop.stop_requested()) return fail(ErrorKind::interrupted, "stopped on request");
       if (auto done = lane->open(m_factory, m_request.taps, m_request.steps); !done) return done;
@@ -107,11 +118,12 @@ class LockstepRun {
     }
   }
 
-  // One step of every lane that still runs. order: a, reference, b_forced, b, control
+  // One step of every lane that still runs. order: a, references, b_forced, b, control
   Result<void> run_step() {
     if (auto done = run_free(m_a); !done) return done;
-    if (m_reference && !m_reference->ended()) {
-      if (auto done = run_reference(); !done) return done;
+    for (auto* reference : {&m_reference, &m_reference_b}) {
+      if (!reference->has_value() || (*reference)->ended()) continue;
+      if (auto done = run_reference(**reference); !done) return done;
     }
     if (m_shared) {
       if (auto done = run_shared(); !done) return done;
@@ -136,15 +148,17 @@ class LockstepRun {
   }
 
   // Exact arithmetic, fed A's tokens; ends with A.
-  Result<void> run_reference() {
-    auto output = m_reference->forward(m_stop);
+  Result<void> run_reference(LaneRun& reference) {
+    auto output = reference.forward(m_stop);
     if (!output) return tl::unexpected(output.error());
-    const auto step = static_cast<std::size_t>(m_reference->steps_done());
+    const auto step = static_cast<std::size_t>(reference.steps_done());
     const TokenId emitted = m_a.emitted()[step];
-    const Choice choice = m_reference->choose(*output);
-    if (auto done = m_reference->deliver(m_sink, *output, choice, emitted); !done) return done;
-    if (m_a.ended() && m_reference->steps_done() == m_a.steps_done()) {
-      m_reference->end(m_a.reason());
+    const Choice choice = reference.choose(*output);
+    if (auto done = reference.deliver(m_sink, *output, choice, emitted); !done) return done;
+    if (m_a.ended() && reference.steps_done() == m_a.steps_done()) {
+      reference.end(m_a.reason());
+    } else if (reference.context_is_full()) {  // B's checkpoint may have less room than A's
+      reference.end(StopReason::context_full);
     }
     return {};
   }
@@ -224,6 +238,7 @@ class LockstepRun {
     function(m_forced);
     if (m_control) function(*m_control);
     if (m_reference) function(*m_reference);
+    if (m_reference_b) function(*m_reference_b);
   }
 
   LockstepSummary summary(bool cancelled) {
@@ -248,6 +263,8 @@ class LockstepRun {
   std::optional<LaneRun> m_control;
   LaneInput m_reference_input;  // outlives m_reference
   std::optional<LaneRun> m_reference;
+  LaneInput m_reference_b_input;  // outlives m_reference_b
+  std::optional<LaneRun> m_reference_b;
   bool m_shared = true;          // b and b_forced are one execution
   bool m_forced_at_end = false;  // one pass over all of A's tokens
 };

@@ -32,9 +32,10 @@ struct LaneInput {
 struct LockstepRequest {
   LaneInput a;
   LaneInput b;
-  std::int64_t steps = 64;  // at most; a lane also ends at an end-of-sequence token or stop string
-  bool control = true;      // run A a second time, from scratch
-  bool reference = false;   // run A's checkpoint in f64 throughout, fed A's tokens
+  std::int64_t steps = 64;   // at most; a lane also ends at an end-of-sequence token or stop string
+  bool control = true;       // run A a second time, from scratch
+  bool reference = false;    // run A's checkpoint in f64 throughout, fed A's tokens
+  bool reference_b = false;  // and B's: what of the drift the weights make, and what the arithmetic
   TapLevel taps = TapLevel::logits;
   DecodeText decode_text = {};  // may be empty: stop strings are then an error
 };
@@ -70,18 +71,17 @@ struct RunProgress {
 };
 using ProgressFunction = std::function<void(const RunProgress&)>;
 
-// Lanes a, b, b_forced and (if asked) control and reference. Per step the order of records is a,
-// reference, b_forced, b, control. b and b_forced are one execution until the tokens of A and B part (their inputs and so
-// their bits are the same by definition); then the state is copied and each goes on alone. The
-// control lane is always executed on its own. With scoring = prefill a free lane recomputes the
-// whole sequence at every step without a cache. If only B scores so, b_forced is one pass over
-// prompt and all of A's tokens after A has ended (what a trainer recomputes), so its records arrive
-// last; if A does so too, b_forced recomputes at every step like A, so that A against A is zero
-// under any plan.
-// b_forced ends with A: it has as many steps as A, unless B's context is full before.
-// Errors: usage (ids out of range, prompt longer than the context), inconclusive (vocabularies of
-// different size), engine, and whatever the sink returns.
-// On cancellation what was delivered stays valid and `cancelled` is set.
+// Lanes a, b, b_forced and (if asked) control, reference and reference_b. Per step the order of
+// records is a, reference, reference_b, b_forced, b, control. b and b_forced are one execution
+// until the tokens of A and B part (their inputs and so their bits are the same by definition);
+// then the state is copied and each goes on alone. The control lane is always executed on its own.
+// With scoring = prefill a free lane recomputes the whole sequence at every step without a cache.
+// If only B scores so, b_forced is one pass over prompt and all of A's tokens after A has ended
+// (what a trainer recomputes), so its records arrive last; if A does so too, b_forced recomputes at
+// every step like A, so that A against A is zero under any plan. b_forced ends with A: it has as
+// many steps as A, unless B's context is full before. Errors: usage (ids out of range, prompt
+// longer than the context), inconclusive (vocabularies of different size), engine, and whatever the
+// sink returns. On cancellation what was delivered stays valid and `cancelled` is set.
 [[nodiscard]] Result<LockstepSummary> run_lockstep(const LockstepRequest& request, TraceSink& sink,
                                                    const ProgressFunction& progress,
                                                    std::stop_token stop);

@@ -24,6 +24,8 @@ class ScoreRun {
  private:
   Result<void> score(TapLevel taps, const std::stop_token& stop) {
     if (m_progress) m_progress({.phase = "load", .done = 0, .total = 1});
+    const bool one_pass = m_lane.input().config.scoring == Scoring::prefill;
+    m_factory.expect_calls(one_pass ? 1 : static_cast<std::int64_t>(m_ids.size()));
     if (auto done = m_lane.open(m_factory, taps, 0); !done) return done;
     report();
     const auto on_row = [this](std::int64_t, const StepOutput& output) { return deliver(output); };

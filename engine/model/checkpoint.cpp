@@ -158,7 +158,10 @@ Result<std::string> FileCheckpoint::combined_sha256() const {
   std::string lines;
   for (const CheckpointFile& file : *all) {
     const std::string name = file.path.filename().string();
-    if (name != "config.json" && !name.ends_with(".safetensors")) continue;
+    // An older quantised checkpoint keeps a part of its configuration beside config.json.
+    const bool decides = name == "config.json" || name == "quantize_config.json" ||
+                         name == "quant_config.json" || name.ends_with(".safetensors");
+    if (!decides) continue;
     lines += fmt::format("{} {} {}\n", name, file.bytes, file.sha256);
   }
   return sha256_of_bytes(lines);

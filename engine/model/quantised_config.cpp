@@ -68,6 +68,9 @@ void read_gptq(ConfigFields& fields, QuantisedConfig& config) {
   const std::string format = fields.text("checkpoint_format", "gptq");
   allow(fields, "checkpoint_format", format, {"gptq", "gptq_v2"});
   config.stored_zero_is_one_less = format == "gptq";
+  if (fields.flag("is_marlin_format", false)) {
+    fields.refuse("is_marlin_format is set: that order of codes is not supported");
+  }
   refuse_present(fields, "dynamic");
   config.text = fmt::format("GPTQ int{}, {}, {}{}{}", config.bits, group_text(config),
                             config.symmetric ? "symmetric" : "zero points",

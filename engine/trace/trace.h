@@ -17,9 +17,11 @@
 namespace driftscope {
 
 // Lanes of one experiment. `b` follows its own tokens, `b_forced` is fed A's, `control` is A again.
-enum class Lane : std::uint8_t { a, b, b_forced, control, reference };
-inline constexpr std::array kAllLanes{Lane::a, Lane::b, Lane::b_forced, Lane::control,
-                                      Lane::reference};
+// `reference` is A's checkpoint in f64, `reference_b` B's where that is another; both are fed A's
+// tokens.
+enum class Lane : std::uint8_t { a, b, b_forced, control, reference, reference_b };
+inline constexpr std::array kAllLanes{Lane::a,       Lane::b,         Lane::b_forced,
+                                      Lane::control, Lane::reference, Lane::reference_b};
 [[nodiscard]] constexpr std::string_view lane_name(Lane lane) {
   switch (lane) {
     case Lane::a:
@@ -32,6 +34,8 @@ inline constexpr std::array kAllLanes{Lane::a, Lane::b, Lane::b_forced, Lane::co
       return "control";
     case Lane::reference:
       return "reference";
+    case Lane::reference_b:
+      return "reference_b";
   }
   return "?";
 }

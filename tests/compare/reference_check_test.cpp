@@ -18,18 +18,42 @@ StoredRowPointer row(std::vector<float> logits) {
 }
 
 TEST(ReferenceCheck, ErrorsAreCentredDistancesFromTheReference) {
-  ReferenceCheck check(true);
+  ReferenceCheck check(References::shared);
   EXPECT_FALSE(check.accept(Lane::a, 0, row({1.0F, 2.0F, 3.0F, 4.0F})));
   EXPECT_FALSE(check.accept(Lane::b_forced, 0, row({3.0F, 4.0F, 5.0F, 6.0F})));
   const auto errors = check.accept(Lane::reference, 0, row({1.5F, 1.5F, 3.5F, 3.5F}));
   ASSERT_TRUE(errors);
-  EXPECT_EQ(errors->error_a, 0.5);  // -0.5, 0.5, -0.5, 0.5: mean 0
-  EXPECT_EQ(errors->error_b, 0.5);  // the same, shifted by 2: softmax ignores a common shift
+  EXPECT_EQ(errors->a.centred_rms, 0.5);  // -0.5, 0.5, -0.5, 0.5: mean 0
+  EXPECT_EQ(errors->a.max_abs, 0.5);
+  // The same, shifted by 2: softmax ignores a common shift.
+  EXPECT_EQ(errors->b.centred_rms, 0.5);
+  EXPECT_EQ(errors->b.max_abs, 2.5);
+  EXPECT_NEAR(errors->b.kl, errors->a.kl, 1e-15);
+  EXPECT_FALSE(errors->weights);
+  EXPECT_EQ(check.rows_waiting(), 0U);
+}
+
+// Where each side has its own reference, B is measured against B's.
+TEST(ReferenceCheck, SplitsWeightsFromArithmetic) {
+  ReferenceCheck check(References::of_each_side);
+  EXPECT_FALSE(check.accept(Lane::a, 0, row({0.5F, 0.0F})));
+  EXPECT_FALSE(check.accept(Lane::reference, 0, row({0.0F, 0.0F})));
+  EXPECT_FALSE(check.accept(Lane::b_forced, 0, row({3.0F, 0.25F})));
+  EXPECT_EQ(check.rows_waiting(), 3U);
+  const auto errors = check.accept(Lane::reference_b, 0, row({3.0F, 0.0F}));
+  ASSERT_TRUE(errors);
+  EXPECT_EQ(errors->a.max_abs, 0.5);
+  EXPECT_EQ(errors->b.max_abs, 0.25);
+  ASSERT_TRUE(errors->weights);
+  EXPECT_EQ(errors->weights->max_abs, 3.0);
+  // p = (1/2, 1/2), q = (e^3, 1) / (e^3 + 1): log((e^3 + 1)^2 / (4 e^3)) / 2.
+  const double e3 = std::exp(3.0);
+  EXPECT_NEAR(errors->weights->kl, 0.5 * std::log((e3 + 1) * (e3 + 1) / (4 * e3)), 1e-14);
   EXPECT_EQ(check.rows_waiting(), 0U);
 }
 
 TEST(ReferenceCheck, KeepsRowsOnlyWhileTheirStepCanBecomeComplete) {
-  ReferenceCheck check(true);
+  ReferenceCheck check(References::shared);
   const auto any = row({1.0F, 2.0F});
   EXPECT_FALSE(check.accept(Lane::a, 0, any));
   EXPECT_FALSE(check.accept(Lane::reference, 0, any));
@@ -41,7 +65,7 @@ TEST(ReferenceCheck, KeepsRowsOnlyWhileTheirStepCanBecomeComplete) {
   EXPECT_EQ(check.rows_waiting(), 2U);
   EXPECT_TRUE(check.accept(Lane::b_forced, 0, any));
 
-  ReferenceCheck none(false);
+  ReferenceCheck none(References::none);
   EXPECT_FALSE(none.accept(Lane::a, 0, any));
   EXPECT_EQ(none.rows_waiting(), 0U);
 }
@@ -124,6 +148,36 @@ TEST(NoiseRatio, IsNotKnownWhereBothSidesShareACoarserRounding) {
       EXPECT_TRUE(std::isnan(metric_value(step->metrics, "noise_ratio")));
     }
   }
+}
+
+// Two checkpoints: what f64 over the one makes of f64 over the other, apart from what each side's
+// arithmetic adds.
+TEST(DriftSplit, ComesFromTheReferencesOfBothSides) {
+  test::Script script = script_of(0x1p-12F, 0x1p-10F);
+  EXPECT_EQ(script.run()->split.steps, 0);
+  EXPECT_EQ(test::find(*script.run(), "drift_split"), nullptr);
+  script.facts.model_sha256_a = "aaaa";
+  script.facts.model_sha256_b = "bbbb";
+  script.facts.lanes.push_back(Lane::reference_b);
+  for (std::size_t step = 0; step < 20; ++step) {
+    const float shift = step == 7 ? 0.75F : 0.5F;
+    for (float& value : script.forced[step].logits) value += value == 4.0F ? shift : 0.0F;
+    script.reference_b.push_back(
+        {{4.0F + shift, 1.0F, 0.0F, -1.0F}, TokenId{0}, TokenId{0}, {}, 0, {}});
+  }
+  const auto comparison = script.run();
+  const DriftSplit& split = comparison->split;
+  EXPECT_EQ(split.steps, 20);
+  EXPECT_EQ(split.weights.max_abs, 0.75);
+  EXPECT_EQ(split.arithmetic_a.max_abs, 0x1p-12);
+  EXPECT_EQ(split.arithmetic_b.max_abs, 0x1p-10);
+  EXPECT_DOUBLE_EQ(split.weights.drift, 0.5 * std::sqrt(3.0) / 4.0);  // one of four entries
+  EXPECT_DOUBLE_EQ(comparison->reference.error_b, 0x1p-10 * std::sqrt(0.5));
+  EXPECT_GT(split.weights.mean_kl, 1000 * split.arithmetic_b.mean_kl);
+  const Finding* finding = test::find(*comparison, "drift_split");
+  ASSERT_NE(finding, nullptr);
+  EXPECT_NE(finding->text.find("nearly all of it is the weights"), std::string::npos);
+  EXPECT_EQ(test::find(*comparison, "noise_excess"), nullptr);  // it is not noise
 }
 
 TEST(Drift, WithoutAnyCauseIsAnError) {

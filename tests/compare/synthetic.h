@@ -67,7 +67,7 @@ inline Result<void> deliver(ComparisonBuilder& builder, Lane lane, std::int64_t 
 struct Script {
   ExperimentFacts facts;
   ComparePolicy policy;
-  std::vector<Record> a, forced, b, control, reference;
+  std::vector<Record> a, forced, b, control, reference, reference_b;
   TraceState state = TraceState::complete;
   std::string stop_a = "steps", stop_b = "steps";
 
@@ -95,6 +95,7 @@ struct Script {
       give(Lane::b, b);
       give(Lane::control, control);
       give(Lane::reference, reference);
+      give(Lane::reference_b, reference_b);
     }
     const auto finish = [&](Lane lane, const std::vector<Record>& records,
                             const std::string& stop) {
@@ -105,6 +106,7 @@ struct Script {
     finish(Lane::b, b, stop_b);
     finish(Lane::control, control, stop_a);
     finish(Lane::reference, reference, stop_a);
+    finish(Lane::reference_b, reference_b, stop_a);
     return made;
   }
   [[nodiscard]] ComparisonPointer run() const { return builder()->snapshot(state); }

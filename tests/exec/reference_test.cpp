@@ -197,6 +197,33 @@ TEST(Reference, LaneFollowsATokensAndEndsWithIt) {
   }
 }
 
+// B's checkpoint in f64, fed A's tokens too: what of a drift the weights make.
+TEST(Reference, OfBFollowsATokensOverTheWeightsOfB) {
+  LaneInput a{.model = tiny_checkpoint({}), .prompt = some_ids(6, 160, 3)};
+  LaneInput b{.model = tiny_checkpoint({.seed = 2}), .prompt = a.prompt};
+  for (LaneInput* side : {&a, &b}) side->config.sampling.ignore_eos = true;
+  RecordingSink sink;
+  const auto done = run_lockstep({.a = a,
+                                  .b = b,
+                                  .steps = 5,
+                                  .control = false,
+                                  .reference = true,
+                                  .reference_b = true,
+                                  .decode_text = {}},
+                                 sink, {}, {});
+  ASSERT_TRUE(done) << done.error().message;
+  const auto reference = sink.lane(Lane::reference_b);
+  ASSERT_EQ(reference.size(), 5U);
+  EXPECT_EQ(emitted_of(reference), emitted_of(sink.lane(Lane::a)));
+  std::vector<TokenId> sequence = a.prompt;
+  for (const TokenId token : emitted_of(sink.lane(Lane::a))) sequence.push_back(token);
+  sequence.pop_back();
+  const auto rows = rows_of(b.model, sequence, sequence.size(), 1);
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    EXPECT_TRUE(same_bits(reference[i].logits, rows[a.prompt.size() - 1 + i])) << i;
+  }
+}
+
 // f64 on both sides: what is left is the one rounding to f32, and f64's own, far below it.
 void expect_exact(const std::vector<std::vector<float>>& rows, const NumpyArray& exact) {
   double scale = 0.0;

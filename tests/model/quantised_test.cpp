@@ -4,15 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <bit>
-#include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "engine/model/checkpoint.h"
 #include "engine/model/quantised_config.h"
 #include "engine/model/quantised_source.h"
-#include "tests/model/checkpoint_builder.h"
+#include "tests/model/quantised_vectors.h"
 #include "tests/model/temporary_directory.h"
 
 namespace driftscope {
@@ -20,50 +17,6 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-
-struct RawTensor {
-  std::string name, dtype;
-  std::vector<std::int64_t> shape;
-  std::string bytes;
-};
-
-std::string file_of(const std::vector<RawTensor>& tensors) {
-  json header = json::object();
-  std::string data;
-  for (const RawTensor& tensor : tensors) {
-    header[tensor.name] = {{"dtype", tensor.dtype},
-                           {"shape", tensor.shape},
-                           {"data_offsets", {data.size(), data.size() + tensor.bytes.size()}}};
-    data += tensor.bytes;
-  }
-  return safetensors_bytes(header.dump(), data);  // not padded: any address must do
-}
-
-std::string from_hex(const std::string& hex) {
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-  }
-  return bytes;
-}
-
-std::vector<RawTensor> tensors_of(const json& list) {
-  std::vector<RawTensor> tensors;
-  for (const json& item : list) {
-    tensors.push_back({item.at("name"), item.at("dtype"),
-                       item.at("shape").get<std::vector<std::int64_t>>(),
-                       from_hex(item.at("hex"))});
-  }
-  return tensors;
-}
-
-const json& vectors() {
-  static const json all = [] {
-    std::ifstream file(DRIFTSCOPE_SOURCE_DIR "/tests/model/quantised_vectors.json");
-    return json::parse(file);
-  }();
-  return all;
-}
 
 // In pieces that begin and end inside of words, groups and rows.
 std::vector<float> values_of(const TensorView& view, std::int64_t piece) {
@@ -91,18 +44,12 @@ void expect_values(const TensorView& view, const json& expected) {
 
 class QuantisedCheckpoint : public ::testing::TestWithParam<std::string> {
  protected:
-  const json& model() const {
-    for (const json& item : vectors().at("models")) {
-      if (item.at("name") == GetParam()) return item;
-    }
-    throw std::runtime_error("no such model");
-  }
+  const json& model() const { return quantised_vector(GetParam()); }
 };
 
 TEST_P(QuantisedCheckpoint, HoldsTheValuesThatWerePacked) {
   TemporaryDirectory directory;
-  directory.write("config.json", model().at("config").dump());
-  directory.write("model.safetensors", file_of(tensors_of(model().at("tensors"))));
+  write_quantised_model(directory.path(), GetParam());
   const auto checkpoint = ModelCheckpoint::open(directory.path());
   ASSERT_TRUE(checkpoint.has_value()) << checkpoint.error().message;
   const LayerTensors& layer = (*checkpoint)->layer(0);
@@ -125,8 +72,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, QuantisedCheckpoint,
 
 TEST(Quantised, ExpertsInMxfp4ShowThemselvesAsTheFloatTensor) {
   TemporaryDirectory directory;
-  const json& expected = vectors().at("mxfp4");
-  directory.write("model.safetensors", file_of(tensors_of(expected.at("tensors"))));
+  const json& expected = quantised_vectors().at("mxfp4");
+  directory.write("model.safetensors", raw_file(tensors_of(expected.at("tensors"))));
   auto stored = open_safetensors_source(directory.path());
   ASSERT_TRUE(stored.has_value()) << stored.error().message;
   const auto source = make_quantised_source(
@@ -160,7 +107,7 @@ std::string halves(std::initializer_list<std::uint16_t> list) {
 Result<TensorView> find_in(const TemporaryDirectory& directory, const QuantisedConfig& config,
                            std::unique_ptr<TensorSource>& keep,
                            const std::vector<RawTensor>& tensors) {
-  directory.write("model.safetensors", file_of(tensors));
+  directory.write("model.safetensors", raw_file(tensors));
   auto stored = open_safetensors_source(directory.path());
   if (!stored) return tl::unexpected(stored.error());
   keep = make_quantised_source(std::move(*stored), config);

@@ -68,7 +68,7 @@ struct WeightOptions {
   std::optional<QuantSpec> quantisation = {};
   bool quantise_lm_head = false;              // the LM head too; the embedding stays as it is
   std::optional<WeightStorage> storage = {};  // empty: copied where memory allows
-  Parallel* parallel = nullptr;               // quantises; null: this thread. Changes no bit.
+  Parallel* parallel = nullptr;  // copies and quantises; null: this thread. Changes no bit.
 };
 // What the quantisation knobs ask for; empty: none.
 [[nodiscard]] std::optional<QuantSpec> quant_spec(const RunConfig& config);

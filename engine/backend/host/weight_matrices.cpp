@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "engine/backend/host/weight_conversion.h"
 #include "engine/backend/host/weight_loader.h"
 #include "kernels/quant/quantise.h"
 
@@ -48,7 +49,7 @@ Result<void> WeightLoader::group(std::span<const Part> parts, Linear& stacked) {
   stacked.weight = {.data = *memory, .dtype = dtype, .rows = rows, .columns = columns};
   auto* next = static_cast<std::byte*>(*memory);
   for (const Part& part : parts) {
-    part.weight->convert(dtype, next);
+    convert_weights(*part.weight, dtype, next, m_options.parallel);
     const std::int64_t part_rows = rows_of(*part.weight);
     part.target->weight = {.data = next, .dtype = dtype, .rows = part_rows, .columns = columns};
     part.target->bias = vector_of(*part.bias);
@@ -164,7 +165,7 @@ Result<WeightView> WeightLoader::matrix(const TensorView& tensor, Dtype dtype) {
   auto memory =
       m_target.m_arena.allocate(static_cast<std::size_t>(tensor.elements()) * dtype_size(dtype));
   if (!memory) return tl::unexpected(memory.error());
-  tensor.convert(dtype, static_cast<std::byte*>(*memory));
+  convert_weights(tensor, dtype, static_cast<std::byte*>(*memory), m_options.parallel);
   view.data = *memory;
   return view;
 }
