@@ -65,7 +65,6 @@ Fields fields_of(const ModelDescription& d) {
                 {"embedding scale", fmt::format("{}", d.embedding_scale)},
                 {"rotated dimensions", fmt::format("{}", d.rotated())},
                 {"rope_theta", fmt::format("{}", d.rope_theta)},
-                {"local rope_theta", fmt::format("{}", d.local_rope_theta.value_or(d.rope_theta))},
                 {"bos", d.bos ? fmt::format("{}", d.bos->value) : "absent"}};
   for (const TokenId id : d.eos) {
     std::string& list = fields["eos"];
@@ -75,7 +74,10 @@ Fields fields_of(const ModelDescription& d) {
     fields[fmt::format("window of layer {}", layer)] = fmt::format("{}", d.window(layer));
   }
   add_rope(fields, "rope scaling ", d.rope_scaling);
-  if (d.local_rope_theta) add_rope(fields, "local rope scaling ", d.local_rope_scaling);
+  if (d.local_rope_theta) {
+    fields["local rope_theta"] = fmt::format("{}", *d.local_rope_theta);
+    add_rope(fields, "local rope scaling ", d.local_rope_scaling);
+  }
   add_experts(fields, d.moe);
   return fields;
 }

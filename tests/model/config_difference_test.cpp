@@ -52,7 +52,12 @@ TEST(ConfigDifference, ManyFieldsAreCounted) {
 }
 
 TEST(ConfigDifference, DescriptionsOfTwoFormatsAreComparedByWhatTheyCompute) {
-  ModelDescription a{.hidden = 8, .layers = 2, .heads = 2, .kv_heads = 1, .head_dim = 4};
+  ModelDescription a;
+  a.hidden = 8;
+  a.layers = 2;
+  a.heads = 2;
+  a.kv_heads = 1;
+  a.head_dim = 4;
   ModelDescription b = a;
   a.model_type = "mistral";  // a GGUF file calls it llama; no number depends on the name
   EXPECT_TRUE(description_difference(a, b).empty());
