@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -36,6 +38,36 @@ std::string bytes_of(GgufFields& fields, std::string_view key) {
   return std::string(value->bytes);
 }
 
+bool is_one_character(std::string_view text) {
+  const auto continues = [](char byte) {
+    return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80;
+  };
+  return !text.empty() && std::all_of(text.begin() + 1, text.end(), continues);
+}
+
+// The runtime takes a merge to what is no token apart into its characters again. Where both sides
+// are characters and no other merge goes on from there, that is as if the merge were not there.
+void drop_vain_merges(GgufVocabulary& vocabulary) {
+  const std::unordered_set<std::string_view> tokens(vocabulary.tokens.begin(),
+                                                    vocabulary.tokens.end());
+  std::unordered_set<std::string> parts;
+  const auto halves = [](std::string_view merge) {
+    const std::size_t space = merge.find(' ', 1);
+    return std::pair(merge.substr(0, space),
+                     space == std::string_view::npos ? "" : merge.substr(space + 1));
+  };
+  for (const std::string& merge : vocabulary.merges) {
+    parts.emplace(halves(merge).first);
+    parts.emplace(halves(merge).second);
+  }
+  std::erase_if(vocabulary.merges, [&](const std::string& merge) {
+    const auto [left, right] = halves(merge);
+    const std::string whole = std::string(left) + std::string(right);
+    return is_one_character(left) && is_one_character(right) && tokens.contains(left) &&
+           tokens.contains(right) && !tokens.contains(whole) && !parts.contains(whole);
+  });
+}
+
 }  // namespace
 
 Result<std::optional<GgufVocabulary>> read_gguf_vocabulary(const GgufHeader& header,
@@ -54,6 +86,7 @@ Result<std::optional<GgufVocabulary>> read_gguf_vocabulary(const GgufHeader& hea
     vocabulary.token_types.push_back(static_cast<std::int32_t>(type));
   }
   vocabulary.merges = strings(fields, "tokenizer.ggml.merges");
+  drop_vain_merges(vocabulary);
   vocabulary.bos_id = fields.id("tokenizer.ggml.bos_token_id");
   vocabulary.eos_id = fields.id("tokenizer.ggml.eos_token_id");
   vocabulary.unknown_id = fields.id("tokenizer.ggml.unknown_token_id");

@@ -99,6 +99,22 @@ TEST_F(GgufText, ReadsTheKeys) {
   EXPECT_THAT(chat->special_tokens, ElementsAre(std::pair("bos_token", "<s>")));
 }
 
+TEST_F(GgufText, MergesThatCanGiveNoTokenAreLeftOut) {
+  add_text("tokenizer.ggml.model", "gpt2");
+  std::string tokens = number(8, 4) + number(5, 8);
+  for (const char* token : {"a", "b", "c", "ab", "abc"}) tokens += text_of(token);
+  add("tokenizer.ggml.tokens", 9, tokens);
+  std::string merges = number(8, 4) + number(4, 8);
+  // "bc" is no token; "ca" is none either, but a merge goes on from it.
+  for (const char* merge : {"a b", "b c", "c a", "ca b"}) merges += text_of(merge);
+  add("tokenizer.ggml.merges", 9, merges);
+  const auto parsed = header();
+  ASSERT_TRUE(parsed.has_value());
+  const auto vocabulary = read_gguf_vocabulary(*parsed, "m.gguf");
+  ASSERT_TRUE(vocabulary.has_value() && vocabulary->has_value());
+  EXPECT_THAT((*vocabulary)->merges, ElementsAre("a b", "c a", "ca b"));
+}
+
 TEST_F(GgufText, NoVocabularyIsNoError) {
   add_text("tokenizer.ggml.model", "none");
   const auto parsed = header();
