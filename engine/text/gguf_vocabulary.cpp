@@ -11,6 +11,8 @@
 
 #include "engine/model/gguf_fields.h"
 #include "engine/model/gguf_source.h"
+#include "engine/text/byte_token.h"
+#include "kernels/base/display_text.h"
 
 namespace driftscope {
 namespace {
@@ -36,6 +38,19 @@ std::string bytes_of(GgufFields& fields, std::string_view key) {
     return {};
   }
   return std::string(value->bytes);
+}
+
+// A token of type 6 stands for one byte, written <0xNN>.
+void check_byte_tokens(GgufFields& fields, const GgufVocabulary& vocabulary) {
+  constexpr std::int32_t kByte = 6;
+  const std::size_t count = std::min(vocabulary.tokens.size(), vocabulary.token_types.size());
+  for (std::size_t id = 0; id < count && fields.good(); ++id) {
+    if (vocabulary.token_types[id] != kByte || byte_of_token(vocabulary.tokens[id])) continue;
+    fields.refuse(
+        fmt::format("metadata tokenizer.ggml.tokens: token {} \"{}\" has the type of a "
+                    "byte but is none (<0x00> to <0xFF>); convert the model again",
+                    id, escape_for_display(vocabulary.tokens[id].substr(0, 80))));
+  }
 }
 
 bool is_one_character(std::string_view text) {
@@ -85,6 +100,8 @@ Result<std::optional<GgufVocabulary>> read_gguf_vocabulary(const GgufHeader& hea
   for (const std::int64_t type : fields.integers("tokenizer.ggml.token_type")) {
     vocabulary.token_types.push_back(static_cast<std::int32_t>(type));
   }
+  if (vocabulary.model == "llama" || vocabulary.model == "t5")
+    check_byte_tokens(fields, vocabulary);
   vocabulary.merges = strings(fields, "tokenizer.ggml.merges");
   drop_vain_merges(vocabulary);
   vocabulary.bos_id = fields.id("tokenizer.ggml.bos_token_id");
