@@ -138,6 +138,11 @@ Result<ExperimentFacts> facts_of_pair(const CaptureReader& a, const CaptureReade
   facts->model_sha256_b = other->model_sha256_a;
   facts->config_b = other->config_a;
   facts->envelope_b = other->envelope_a;
+  // Those were about each capture's own two sides; the weights are not here to be compared.
+  facts->weight_difference = facts->model_sha256_a == facts->model_sha256_b
+                                 ? std::string()
+                                 : "where the tensors differ is not known from two captures";
+  facts->command.clear();
   facts->planned_steps = std::max(facts->planned_steps, other->planned_steps);
   facts->lanes = {Lane::a, Lane::b, Lane::b_forced};
   if (facts->taps != other->taps) facts->taps.clear();

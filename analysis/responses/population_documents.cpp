@@ -39,6 +39,10 @@ std::string share_text(const Share& share) {
 }
 
 std::string needed_text(const TwoSampleTest& test) {
+  if (test.smallest_p > 0.05) {
+    return fmt::format("; so few samples cannot give a p below {:.2g}: nothing can be told",
+                       test.smallest_p);
+  }
   if (test.p_value <= 0.05 || !test.samples_needed) return "";
   return fmt::format("; about {} samples a side would show an effect of this size",
                      *test.samples_needed);
@@ -57,6 +61,7 @@ Json population_json(const PopulationComparison& comparison) {
          {"p_value", prompt.test.p_value},
          {"p_value_corrected", prompt.corrected_p},
          {"permutations", prompt.test.permutations},
+         {"smallest_p_value", prompt.test.smallest_p},
          {"samples_needed",
           prompt.test.samples_needed ? Json(*prompt.test.samples_needed) : Json()},
          {"logprobs", prompt.logprobs_known ? Json{{"ks", prompt.logprobs.statistic},

@@ -101,6 +101,17 @@ double kolmogorov_tail(double lambda) {
   return std::clamp(sum, 0.0, 1.0);
 }
 
+// One over the number of splits of n samples into sides of these sizes; sides of one size can be
+// exchanged, which doubles it.
+double smallest_p_value(std::size_t a, std::size_t b) {
+  double splits = 1.0;
+  for (std::size_t i = 1; i <= a; ++i) {
+    splits *= static_cast<double>(b + i) / static_cast<double>(i);
+    if (splits > 1e12) break;
+  }
+  return std::min(1.0, (a == b ? 2.0 : 1.0) / splits);
+}
+
 SideSummary summarise(const SampleGroup& group) {
   SideSummary summary;
   summary.samples = static_cast<std::int64_t>(group.texts.size());
@@ -165,6 +176,7 @@ TwoSampleTest two_sample_test(std::span<const SymbolSequence> a, std::span<const
     squares += value * value;
   }
   test.permutations = permutations;
+  test.smallest_p = smallest_p_value(a.size(), b.size());
   test.p_value = static_cast<double>(1 + reached) / static_cast<double>(1 + permutations);
   if (permutations < 2) return test;
   const auto rounds = static_cast<double>(permutations);
@@ -173,7 +185,10 @@ TwoSampleTest two_sample_test(std::span<const SymbolSequence> a, std::span<const
   if (test.statistic > 0.0 && test.null_deviation > 0.0) {
     // The statistic's deviation under the null falls as one over the number of samples.
     const double factor = test.null_deviation * (kNormal95 + kNormal80) / test.statistic;
-    const double needed = std::ceil(factor * static_cast<double>(std::min(a.size(), b.size())));
+    const auto smaller = static_cast<double>(std::min(a.size(), b.size()));
+    // Not found with these: more than these are needed, whatever the approximation says.
+    const double least = test.p_value > kLevel ? smaller + 1.0 : 0.0;
+    const double needed = std::max(least, std::ceil(factor * smaller));
     test.samples_needed = static_cast<std::int64_t>(std::min(needed, 1e9));
   }
   return test;

@@ -32,6 +32,8 @@ struct TwoSampleTest {
   double p_value = 1.0;  // (1 + permutations that reach the statistic) / (1 + permutations)
   std::int64_t permutations = 0;
   double null_deviation = 0.0;  // of the statistic over the permutations
+  // Smallest p-value that so few samples can give: one over the number of ways to deal them out.
+  double smallest_p = 1.0;
   // Samples of each side with which an effect of this size would be found at 5% in 80% of the
   // cases, by the normal approximation; empty where the statistic is not above 0.
   std::optional<std::int64_t> samples_needed = {};

@@ -32,7 +32,7 @@ void ResponsePair::add_difference(LogprobDrift& drift, std::int64_t step, const 
   drift.mean += difference;
   if (difference > tolerance) ++drift.positive;
   if (difference < -tolerance) ++drift.negative;
-  if (std::abs(difference) > drift.max_abs) {
+  if (std::abs(difference) > drift.max_abs || drift.argmax_step < 0) {
     drift.max_abs = std::abs(difference);
     drift.argmax_step = step;
   }

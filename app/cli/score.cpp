@@ -126,6 +126,16 @@ Result<Side> make_score_side(const ScoreOptions& options, const Console& console
   for (const PromptFinding& finding : side.prompt.findings) {
     console.note(fmt::format("{} {}: {}", name_of(finding.severity), finding.id, finding.text));
   }
+  const RopeScaling& rope = side.model.checkpoint->description().rope_scaling;
+  const auto rows = static_cast<std::int64_t>(side.prompt.ids.size());
+  if (rope.kind == RopeScaling::Kind::longrope && rows > rope.original_max_positions &&
+      side.config.scoring != Scoring::prefill) {
+    console.note(
+        fmt::format("LongRoPE: the sequence of {} is longer than {}; token by token, as generating "
+                    "does it, keys of earlier tokens keep the short factors. --set scoring=prefill "
+                    "computes it as one prompt, with the long factors throughout",
+                    rows, rope.original_max_positions));
+  }
   auto neighbours =
       make_neighbours(side.config.neighbours, options.neighbour_prompts, side.model, side.prompt);
   if (!neighbours) return tl::unexpected(neighbours.error());

@@ -229,7 +229,7 @@ Outcome population(const std::vector<Response>& a, const std::vector<Response>& 
   outcome.text = population_text(comparison);
   bool too_few = comparison.prompts.empty();
   for (const PromptComparison& prompt : comparison.prompts) {
-    too_few = too_few || prompt.test.permutations == 0;
+    too_few = too_few || prompt.test.permutations == 0 || prompt.test.smallest_p > 0.05;
   }
   // One sample proves nothing about a distribution; a change that was found is none of the tiers.
   outcome.tier = too_few                  ? Tier::inconclusive
@@ -238,7 +238,8 @@ Outcome population(const std::vector<Response>& a, const std::vector<Response>& 
   outcome.json["verdict"] = too_few                  ? "inconclusive"
                             : comparison.changed > 0 ? "different"
                                                      : "no_difference_found";
-  if (too_few) outcome.text += "inconclusive: each side needs two samples of a prompt or more\n";
+  if (too_few)
+    outcome.text += "inconclusive: too few samples of a prompt to find any change at 5%\n";
   return outcome;
 }
 

@@ -189,6 +189,10 @@ void Prober::perform(HttpClient& client, Exchange& exchange, const std::stop_tok
     ++attempt;
   }
   const std::lock_guard lock(m_mutex);
+  if (!sample) {
+    if (exchange.status != 0) m_reached.insert(exchange.replica);
+    if (exchange.status == 0) m_unreached[exchange.replica] = exchange.error;
+  }
   const auto given_up = m_given_up.find(exchange.replica);
   if (sample && given_up != m_given_up.end()) {
     exchange.given_up.assign(given_up->second.begin(), given_up->second.end());
@@ -236,10 +240,22 @@ Result<void> Prober::run_tasks(std::vector<Task> tasks, std::int64_t concurrency
   return {};
 }
 
+// A server that answered none of the questions about itself is not asked a hundred more.
+Result<void> Prober::check_reached() const {
+  for (const auto& [replica, error] : m_unreached) {
+    if (m_reached.contains(replica)) continue;
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: {}; check the URL, and that the server runs",
+                            m_plan.endpoints[static_cast<std::size_t>(replica)], error));
+  }
+  return {};
+}
+
 Result<void> Prober::run(const std::stop_token& stop,
                          const std::function<void(std::int64_t, std::int64_t)>& progress) {
   m_progress = progress;
   if (auto done = run_tasks(discovery_tasks(), 1, stop); !done) return done;
+  if (auto reached = check_reached(); !reached) return reached;
   for (std::size_t replica = 0; replica < m_plan.endpoints.size(); ++replica) {
     auto tasks = sample_tasks(ProbeStage::alone, static_cast<std::int64_t>(replica), 1);
     if (auto done = run_tasks(std::move(tasks), 1, stop); !done) return done;

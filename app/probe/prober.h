@@ -47,7 +47,7 @@ class Prober {
  public:
   // `done`: keys of exchanges that a resumed probe has already.
   Prober(ProbePlan plan, std::set<std::string> done, ExchangeTaker take);
-  // Errors: what `take` returned; interrupted.
+  // Errors: what `take` returned; interrupted; malformed, when a server cannot be reached at all.
   [[nodiscard]] Result<void> run(const std::stop_token& stop,
                                  const std::function<void(std::int64_t, std::int64_t)>& progress);
   [[nodiscard]] std::int64_t total() const;
@@ -65,6 +65,7 @@ class Prober {
   void perform(HttpClient& client, Exchange& exchange, const std::stop_token& stop);
   // True where the server named a field that it does not take, which is left out from now on.
   [[nodiscard]] bool give_up_field(std::int64_t replica, const HttpAnswer& answer);
+  [[nodiscard]] Result<void> check_reached() const;
   void wait_for_turn(const std::stop_token& stop);
 
   ProbePlan m_plan;
@@ -73,6 +74,8 @@ class Prober {
   std::function<void(std::int64_t, std::int64_t)> m_progress;
   mutable std::mutex m_mutex;
   std::map<std::int64_t, std::set<std::string>> m_given_up;  // by replica
+  std::set<std::int64_t> m_reached;                          // replicas that answered anything
+  std::map<std::int64_t, std::string> m_unreached;           // and what went wrong with others
   std::map<std::int64_t, std::string> m_models;              // by replica, where none was named
   std::int64_t m_finished = 0;
   double m_next_start = 0.0;  // seconds of the steady clock

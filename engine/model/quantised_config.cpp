@@ -159,6 +159,12 @@ void read_group(ConfigFields& group, QuantisedConfig& config, std::string& text)
     fields.refuse(fmt::format("int{} is not supported; supported: int4, int8", bits));
   }
   config.symmetric = fields.flag("symmetric", true);
+  const bool first = config.packed_bits.empty();
+  config.zeros_required = (first || config.zeros_required) && !config.symmetric;
+  // "group" (older exports: true) orders the inputs by weight_g_idx; "weight" and "static" do not.
+  if (const Json* order = fields.find("actorder"); order != nullptr) {
+    config.reordered = config.reordered || *order == "group" || *order == true;
+  }
   if (strategy == "group") config.group_size = read_group_size(fields, "group_size", 128);
   if (const Json* block = fields.find("block_structure"); block != nullptr && strategy == "block") {
     const auto size = [&](std::size_t i) {

@@ -20,6 +20,8 @@ struct QuantisedConfig {
   unsigned bits = 0;            // gptq: 2, 3, 4, 8; awq: 4
   std::int64_t group_size = 0;  // inputs that share a scale; 0: all of a row, or not said
   bool symmetric = false;
+  bool zeros_required =
+      false;  // compressed-tensors: no group is symmetric, so zero points must be there
   bool reordered = false;  // gptq: desc_act, inputs quantised in order of their activations' size
   // gptq: the stored zero point is one less than the one that counts ("gptq" as opposed to
   // "gptq_v2").

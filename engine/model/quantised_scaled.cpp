@@ -205,6 +205,8 @@ QuantisedView scaled_view(const TensorSource& stored, const QuantisedConfig& con
     reader.expect(part.shape == scales.shape, "zero points and scales differ in shape");
     parts.zeros = part.bytes.data();
   }
+  reader.expect(*type != CodeType::int8 || !config.zeros_required || parts.zeros != nullptr,
+                "symmetric is false and weight_zero_point is missing");
   if (!reader.good()) return reader.failure();
   parts.codes = codes.bytes.data();
   parts.scales = ScaleArray(scales);
@@ -248,6 +250,10 @@ QuantisedView packed_view(const TensorSource& stored, const QuantisedConfig& con
   }
   parts.group_index = read_group_index(reader, stored, module_of(name) + ".weight_g_idx",
                                        parts.columns, parts.grid.across);
+  reader.expect(!config.zeros_required || parts.zeros != nullptr,
+                "symmetric is false and weight_zero_point is missing");
+  reader.expect(!config.reordered || !parts.group_index.empty(),
+                "actorder is \"group\" and weight_g_idx is missing");
   if (!reader.good()) return reader.failure();
   parts.codes = codes.bytes.data();
   parts.scales = ScaleArray(scales);

@@ -54,6 +54,8 @@ TEST(TwoSampleTest, PValueIsExactWhereItCanBeCounted) {
   const TwoSampleTest test = two_sample_test(a, b, 20'000, 3);
   EXPECT_NEAR(test.p_value, 1.0 / 3.0, 0.012);  // 3.6 standard deviations
   EXPECT_EQ(test.p_value, two_sample_test(a, b, 20'000, 3).p_value);
+  EXPECT_DOUBLE_EQ(test.smallest_p, 1.0 / 3.0);
+  EXPECT_GT(*test.samples_needed, 2);
 }
 
 TEST(TwoSampleTest, FalsePositivesAndPower) {

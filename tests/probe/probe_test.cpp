@@ -172,6 +172,20 @@ TEST(Probe, AResumedProbeAsksOnlyWhatIsMissing) {
   EXPECT_EQ(server.requests(), asked + 1);
 }
 
+TEST(Probe, AServerThatIsNotThereIsNamedAtOnce) {
+  std::string url;
+  {
+    LoopbackServer gone({});
+    url = gone.url();
+  }
+  const Outcome outcome = probe_by(plan_for({url}));
+  ASSERT_FALSE(outcome.result);
+  EXPECT_NE(outcome.result.error().message.find(url), std::string::npos);
+  for (const Exchange& exchange : outcome.exchanges) {
+    EXPECT_EQ(exchange.stage, ProbeStage::discovery);
+  }
+}
+
 TEST(Probe, StopsOnRequest) {
   LoopbackServer server({});
   std::stop_source source;
