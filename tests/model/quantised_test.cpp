@@ -190,6 +190,33 @@ TEST(Quantised, E5m2IsTheUpperHalfOfAnF16) {
   EXPECT_EQ(values_of(*view, 3), (std::vector<float>{2.0F, -5.0F, 0.000030517578125F}));
 }
 
+// Read as if they were not needed, both would give other weights without a word.
+TEST(Quantised, ZeroPointsAndOrdersThatTheConfigNamesMustBeThere) {
+  const auto read = [](const char* weights) {
+    const auto config = read_quantised_config(
+        nlohmann::json::parse(std::string(R"({"quantization_config":{"quant_method":)") +
+                              R"("compressed-tensors","format":"pack-quantized","config_groups":)" +
+                              R"({"group_0":{"targets":["Linear"],"weights":)" + weights + "}}}}"),
+        "config.json");
+    EXPECT_TRUE(config) << (config ? "" : config.error().message);
+    return config.value_or(QuantisedConfig{});
+  };
+  const auto asymmetric = read(R"({"num_bits":8,"symmetric":false,"strategy":"channel"})");
+  EXPECT_TRUE(asymmetric.zeros_required);
+  EXPECT_FALSE(read(R"({"num_bits":8,"symmetric":true,"strategy":"channel"})").zeros_required);
+  EXPECT_TRUE(
+      read(R"({"num_bits":4,"strategy":"group","group_size":8,"actorder":"group"})").reordered);
+  EXPECT_FALSE(
+      read(R"({"num_bits":4,"strategy":"group","group_size":8,"actorder":"weight"})").reordered);
+  TemporaryDirectory directory;
+  std::unique_ptr<TensorSource> source;
+  const auto view = find_in(directory, asymmetric, source,
+                            {{"x.weight", "I8", {1, 4}, std::string(4, '\1')},
+                             {"x.weight_scale", "F32", {1, 1}, words({0x3F800000U})}});
+  ASSERT_FALSE(view);
+  EXPECT_THAT(view.error().message, HasSubstr("weight_zero_point is missing"));
+}
+
 TEST(Quantised, PartsThatDoNotFitAreRefusedByName) {
   TemporaryDirectory directory;
   std::unique_ptr<TensorSource> source;
