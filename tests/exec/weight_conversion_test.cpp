@@ -30,7 +30,7 @@ TEST(WeightConversion, ThreadsChangeNoByte) {
   decoded.decoder = std::make_shared<Counting>();
   std::vector<std::uint16_t> stored(kElements);
   for (std::size_t i = 0; i < stored.size(); ++i) stored[i] = static_cast<std::uint16_t>(i * 7);
-  const TensorView plain{
+  TensorView plain{
       .data = stored.data(), .dtype = Dtype::bf16, .shape = {1, kElements}, .name = "plain"};
   ThreadPool pool(3);
   for (const TensorView* view : {&std::as_const(decoded), &plain}) {
