@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ctrl-C, SIGTERM and a closed terminal (SIGHUP) as a stop token: the first asks for a clean end, the second ends at once.
+// Ctrl-C, SIGTERM and a closed terminal (SIGHUP) as a stop token: the first asks for a clean end,
+// the second ends at once.
 #pragma once
 
 #include <memory>

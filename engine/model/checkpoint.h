@@ -198,8 +198,8 @@ class ModelCheckpoint {
  public:
   virtual ~ModelCheckpoint() = default;
   // `path`: a directory with config.json and model.safetensors, or model.safetensors.index.json
-  // with its shards; or a GGUF file. Errors: malformed, one line with file, field and offset. Allocations made
-  // from a header never exceed the bytes of the file.
+  // with its shards; or a GGUF file. Errors: malformed, one line with file, field and offset.
+  // Allocations made from a header never exceed the bytes of the file.
   [[nodiscard]] static Result<std::shared_ptr<const ModelCheckpoint>> open(
       const std::filesystem::path& path);
 
@@ -219,8 +219,8 @@ class ModelCheckpoint {
   [[nodiscard]] virtual const StoredQuantisation& quantisation() const;  // plain unless overridden
   // Hashes every file (cached by size and mtime under XDG_CACHE_HOME); seconds on big files.
   [[nodiscard]] virtual Result<std::vector<CheckpointFile>> files() const = 0;
-  // SHA-256 over the sorted lines "name size sha256\n" of the weight files and config.json, where there is
-  // one.
+  // SHA-256 over the sorted lines "name size sha256\n" of the weight files and config.json, where
+  // there is one.
   [[nodiscard]] virtual Result<std::string> combined_sha256() const = 0;
 };
 

@@ -14,8 +14,8 @@ namespace driftscope {
 class TaskRef {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
-  TaskRef(F&& function)  // NOLINT(google-explicit-constructor): call-site brevity
+  requires(!std::is_same_v<std::remove_cvref_t<F>, TaskRef>)
+      TaskRef(F&& function)  // NOLINT(google-explicit-constructor): call-site brevity
       : m_object(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
         m_call([](void* object, std::size_t task, int worker) {
           (*static_cast<std::remove_reference_t<F>*>(object))(task, worker);

@@ -113,7 +113,8 @@ TEST(Attention, MergeOrderIsTheStatedOne) {
 
 TEST(Attention, ScoresFollowTheirPlan) {
   // q·k of key 1: one lane gives ((2^24 + 1) + 1) - 2^24 = 0, two lanes or two chunks give
-  // (2^24 + 1) + (1 - 2^24) = 1. With scale 200 that is a score equal to key 0's, or one that leaves key 0 no weight.
+  // (2^24 + 1) + (1 - 2^24) = 1. With scale 200 that is a score equal to key 0's, or one that
+  // leaves key 0 no weight.
   AttentionProblem problem({.rows = 1, .first_position = 1, .head_dim = 4}, Dtype::f32, 1);
   problem.arguments.scale = 200.0F;
   problem.set_q({1.0F, 1.0F, 1.0F, 1.0F});

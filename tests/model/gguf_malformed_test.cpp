@@ -85,7 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
               "the number of metadata keys at byte 16"},
         Wrong{"tensor_count", changed([](GgufBuilder& f) { f.extra_tensors = kHighest - 20; }),
               "the number of tensors at byte 8"},
-        Wrong{"cut_in_the_header", [] { return small_llama().bytes().substr(0, 200); }, "which the 176 bytes"},
+        Wrong{"cut_in_the_header", [] { return small_llama().bytes().substr(0, 200); },
+              "which the 176 bytes"},
         Wrong{"cut_in_the_data",
               [] {
                 const std::string file = small_llama().bytes();

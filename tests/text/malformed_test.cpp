@@ -102,8 +102,8 @@ TEST(MalformedTokenizer, ModelsByName) {
   for (const char* type : {"WordPiece", "WordLevel"}) {
     json document = bpe_json({"a"}, {});
     document["model"]["type"] = type;
-    expect_refused(document,
-                   std::string("type \"") + type + "\" is not supported; supported are BPE and Unigram");
+    expect_refused(document, std::string("type \"") + type +
+                                 "\" is not supported; supported are BPE and Unigram");
   }
   json document = bpe_json({"a"}, {});
   document["model"]["end_of_word_suffix"] = "</w>";
