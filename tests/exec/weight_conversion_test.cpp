@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "engine/backend/host/thread_pool.h"
@@ -33,7 +33,7 @@ TEST(WeightConversion, ThreadsChangeNoByte) {
   TensorView plain{
       .data = stored.data(), .dtype = Dtype::bf16, .shape = {1, kElements}, .name = "plain"};
   ThreadPool pool(3);
-  for (const TensorView* view : {&std::as_const(decoded), &plain}) {
+  for (const TensorView* view : std::initializer_list<const TensorView*>{&decoded, &plain}) {
     for (const Dtype dtype : {Dtype::f32, Dtype::f16, Dtype::bf16}) {
       std::vector<std::byte> expected(static_cast<std::size_t>(kElements) * dtype_size(dtype));
       std::vector<std::byte> actual(expected.size());
