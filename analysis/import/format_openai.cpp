@@ -204,7 +204,6 @@ void read_envelope(JsonValue body, Response& response) {
   if (body["created"].raw() != "0") set_if_given(response.created, body["created"]);
   read_usage(body["usage"], response);
   if (const auto ids = read_ids(body["prompt_token_ids"]); !ids.empty()) response.prompt_ids = ids;
-  set_if_given(response.format, {});
   const JsonValue groq = body["x_groq"];
   if (groq["seed"].is_number()) response.seed = std::string(groq["seed"].raw());
   if (const auto ids = read_ids(groq["debug"]["input_token_ids"]); !ids.empty()) {

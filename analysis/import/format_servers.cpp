@@ -30,11 +30,10 @@ std::vector<ResponseStep> tgi_steps(JsonValue tokens, JsonValue tops) {
   return steps;
 }
 
-// Probabilities, after the samplers or not: the list of entries says which.
+// Values of what the samplers left; the older list of "probs" is read as logarithms of its values.
 void note_scale(JsonValue entries, Response& response) {
   const JsonValue first = entries.at(0);
   if (first.has("prob") || first.has("top_probs")) response.after_sampling = true;
-  if (first.has("probs")) response.scale = LogprobScale::log_probability;  // taken as logarithms
 }
 
 void read_llama_settings(JsonValue body, Response& response) {

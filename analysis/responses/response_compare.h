@@ -11,6 +11,7 @@
 
 #include "analysis/compare/comparison.h"
 #include "analysis/import/response.h"
+#include "analysis/responses/similarity.h"
 
 namespace driftscope {
 
@@ -76,6 +77,8 @@ struct ResponseComparison {
   LogprobDrift drift;
   LogprobDrift prompt_drift;
   std::vector<FieldDifference> versions = {};  // model, fingerprint, provider, … that differ
+  // Of two texts that differ; empty where they are equal or one is missing.
+  std::optional<Similarity> similarity = {};
   Tier tier = Tier::inconclusive;
   std::string verdict;  // one sentence
   std::vector<Finding> findings = {};

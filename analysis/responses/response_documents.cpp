@@ -110,6 +110,15 @@ Json findings_json(const std::vector<Finding>& findings) {
   return list;
 }
 
+Json similarity_json(const std::optional<Similarity>& similarity) {
+  if (!similarity) return nullptr;
+  return {{"edit", similarity->edit},
+          {"chrf", similarity->chrf},
+          {"numbers_equal", similarity->numbers_equal},
+          {"numbers_a", similarity->numbers_a},
+          {"numbers_b", similarity->numbers_b}};
+}
+
 Json drift_json(const LogprobDrift& drift) {
   if (drift.per_step.empty()) return nullptr;
   Json steps = Json::array();
@@ -238,6 +247,7 @@ Json comparison_json(const ResponseComparison& comparison) {
           {"bytes_equal", comparison.equal_bytes},
           {"texts_equal", comparison.texts_equal},
           {"tool_calls_equal", comparison.tools_equal},
+          {"similarity", similarity_json(comparison.similarity)},
           {"first_divergence", divergence},
           {"drift", drift_json(comparison.drift)},
           {"prompt_drift", drift_json(comparison.prompt_drift)},
@@ -292,6 +302,12 @@ std::string comparison_text(const ResponseComparison& comparison) {
                        quoted(d.text_b), margin(d.margin_b));
     if (d.joined_again_byte)
       out += fmt::format("  the texts run together again at byte {} of A\n", *d.joined_again_byte);
+  }
+  if (comparison.similarity) {
+    const Similarity& s = *comparison.similarity;
+    out += fmt::format(
+        "  the texts agree by {:.1f}% in characters, chrF {:.1f}%; the numbers in them {}\n",
+        100.0 * s.edit, 100.0 * s.chrf, s.numbers_equal ? "are the same" : "differ");
   }
   if (comparison.drift.count > 0) {
     out += fmt::format("  drift over {} equal tokens: mean {:.4g}, largest {:.4g} at token {}\n",

@@ -79,6 +79,7 @@ ResponseComparison ResponsePair::run() {
   find_divergence();
   explain_divergence();
   decide();
+  if (texts_known() && m_text_a != m_text_b) m_out.similarity = compare_texts(m_text_a, m_text_b);
   collect_findings();
   return std::move(m_out);
 }

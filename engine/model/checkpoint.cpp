@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/model/bound_tensors.h"
+#include "engine/model/bound_checkpoint.h"
 #include "engine/model/description.h"
 #include "engine/model/files.h"
 #include "engine/model/gguf_checkpoint.h"
@@ -29,41 +29,22 @@ constexpr std::size_t kMaxConfigBytes = std::size_t{4} << 20U;
 constexpr std::string_view kSideFiles[] = {"config.json",          "generation_config.json",
                                            "tokenizer.json",       "tokenizer_config.json",
                                            "quantize_config.json", "quant_config.json",
-                                           "kv_cache_scales.json"};
+                                           "kv_cache_scales.json", "tokenizer.model",
+                                           "added_tokens.json",    "special_tokens_map.json",
+                                           "chat_template.jinja"};
 
-// A description and its tensors, whatever they were read from.
-class FileCheckpoint final : public ModelCheckpoint {
+class DirectoryCheckpoint final : public BoundCheckpoint {
  public:
-  FileCheckpoint(fs::path path, ModelDescription description, std::unique_ptr<TensorSource> source,
-                 BoundTensors tensors, StoredQuantisation quantisation = {})
-      : m_path(std::move(path)),
-        m_description(std::move(description)),
-        m_source(std::move(source)),
-        m_tensors(std::move(tensors)),
-        m_quantisation(std::move(quantisation)) {}
-
-  const fs::path& path() const override { return m_path; }
-  const ModelDescription& description() const override { return m_description; }
-  const TensorView& embedding() const override { return m_tensors.embedding; }
-  const TensorView& final_norm() const override { return m_tensors.final_norm; }
-  const TensorView& final_norm_bias() const override { return m_tensors.final_norm_bias; }
-  const TensorView& position_embedding() const override { return m_tensors.position_embedding; }
-  const TensorView& lm_head() const override {
-    return m_description.tied_embeddings ? m_tensors.embedding : m_tensors.lm_head;
-  }
-  const LayerTensors& layer(std::int64_t index) const override {
-    return m_tensors.layers.at(static_cast<std::size_t>(index));
-  }
-  const StoredQuantisation& quantisation() const override { return m_quantisation; }
+  DirectoryCheckpoint(const fs::path& path, ModelDescription description,
+                      std::unique_ptr<TensorSource> source, BoundTensors tensors,
+                      StoredQuantisation quantisation)
+      : BoundCheckpoint(path, std::move(description), std::move(tensors), std::move(quantisation)),
+        m_source(std::move(source)) {}
   Result<std::vector<CheckpointFile>> files() const override;
   Result<std::string> combined_sha256() const override;
 
  private:
-  fs::path m_path;  // a directory, or one file that holds everything
-  ModelDescription m_description;
   std::unique_ptr<TensorSource> m_source;  // owns what the views point into
-  BoundTensors m_tensors;
-  StoredQuantisation m_quantisation;
 };
 
 // config.json, with the quantization_config that older checkpoints keep in a file of its own.
@@ -124,47 +105,30 @@ Result<std::shared_ptr<const ModelCheckpoint>> open_directory(const fs::path& di
   if (!tensors) return tl::unexpected(std::move(tensors.error()));
   description->stored_dtype = tensors->embedding.dtype;
   StoredQuantisation quantisation = stored_quantisation(*quantised, **source, *tensors, directory);
-  return std::make_shared<FileCheckpoint>(directory, std::move(*description), std::move(*source),
-                                          std::move(*tensors), std::move(quantisation));
+  return std::make_shared<DirectoryCheckpoint>(directory, std::move(*description),
+                                               std::move(*source), std::move(*tensors),
+                                               std::move(quantisation));
 }
 
-Result<std::vector<CheckpointFile>> FileCheckpoint::files() const {
+Result<std::vector<CheckpointFile>> DirectoryCheckpoint::files() const {
   std::vector<fs::path> paths = m_source->files();
   for (const std::string_view name : kSideFiles) {
     std::error_code error;
-    if (fs::is_regular_file(m_path / name, error)) paths.push_back(m_path / name);
+    if (fs::is_regular_file(path() / name, error)) paths.push_back(path() / name);
   }
-  std::vector<CheckpointFile> result;
-  for (const fs::path& file : paths) {
-    std::error_code error;
-    const std::uintmax_t bytes = fs::file_size(file, error);
-    if (error) {
-      return fail(ErrorKind::malformed, fmt::format("{}: cannot read its size ({})",
-                                                    display_path(file), error.message()));
-    }
-    auto digest = sha256_of_file(file);
-    if (!digest) return tl::unexpected(std::move(digest.error()));
-    result.push_back({.path = file, .bytes = bytes, .sha256 = std::move(*digest)});
-  }
-  std::sort(result.begin(), result.end(), [](const CheckpointFile& a, const CheckpointFile& b) {
-    return a.path.filename() < b.path.filename();
-  });
-  return result;
+  return hash_files(paths);
 }
 
-Result<std::string> FileCheckpoint::combined_sha256() const {
-  const auto all = files();
-  if (!all) return tl::unexpected(all.error());
-  std::string lines;
-  for (const CheckpointFile& file : *all) {
+Result<std::string> DirectoryCheckpoint::combined_sha256() const {
+  auto all = files();
+  if (!all) return tl::unexpected(std::move(all.error()));
+  std::erase_if(*all, [](const CheckpointFile& file) {
     const std::string name = file.path.filename().string();
     // An older quantised checkpoint keeps a part of its configuration beside config.json.
-    const bool decides = name == "config.json" || name == "quantize_config.json" ||
-                         name == "quant_config.json" || name.ends_with(".safetensors");
-    if (!decides) continue;
-    lines += fmt::format("{} {} {}\n", name, file.bytes, file.sha256);
-  }
-  return sha256_of_bytes(lines);
+    return name != "config.json" && name != "quantize_config.json" && name != "quant_config.json" &&
+           !name.ends_with(".safetensors");
+  });
+  return combined_digest(*all);
 }
 
 }  // namespace

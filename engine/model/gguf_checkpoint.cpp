@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "engine/model/bound_tensors.h"
+#include "engine/model/bound_checkpoint.h"
 #include "engine/model/gguf_description.h"
 #include "engine/model/gguf_source.h"
 
@@ -18,71 +18,31 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class GgufCheckpoint final : public ModelCheckpoint {
- public:
-  GgufCheckpoint(fs::path path, ModelDescription description, std::unique_ptr<GgufSource> source,
-                 BoundTensors tensors)
-      : m_path(std::move(path)),
-        m_description(std::move(description)),
-        m_source(std::move(source)),
-        m_tensors(std::move(tensors)) {
-    if (!m_source->has_blocks()) return;
-    m_quantisation.method = "GGUF " + m_source->formats();
-    for (const fs::path& file : m_source->files()) {
-      m_quantisation.scale_files.push_back(file.filename().string());
-    }
+StoredQuantisation quantisation_of(const GgufSource& source) {
+  StoredQuantisation quantisation;
+  if (!source.has_blocks()) return quantisation;
+  quantisation.method = "GGUF " + source.formats();
+  for (const fs::path& file : source.files()) {
+    quantisation.scale_files.push_back(file.filename().string());
   }
+  return quantisation;
+}
 
-  const fs::path& path() const override { return m_path; }
-  const ModelDescription& description() const override { return m_description; }
-  const TensorView& embedding() const override { return m_tensors.embedding; }
-  const TensorView& final_norm() const override { return m_tensors.final_norm; }
-  const TensorView& final_norm_bias() const override { return m_tensors.final_norm_bias; }
-  const TensorView& position_embedding() const override { return m_tensors.position_embedding; }
-  const TensorView& lm_head() const override {
-    return m_description.tied_embeddings ? m_tensors.embedding : m_tensors.lm_head;
-  }
-  const LayerTensors& layer(std::int64_t index) const override {
-    return m_tensors.layers.at(static_cast<std::size_t>(index));
-  }
+class GgufCheckpoint final : public BoundCheckpoint {
+ public:
+  GgufCheckpoint(const fs::path& path, ModelDescription description,
+                 std::unique_ptr<GgufSource> source, BoundTensors tensors)
+      : BoundCheckpoint(path, std::move(description), std::move(tensors), quantisation_of(*source)),
+        m_source(std::move(source)) {}
   std::string weight_formats() const override { return m_source->formats(); }
-  const StoredQuantisation& quantisation() const override { return m_quantisation; }
-  Result<std::vector<CheckpointFile>> files() const override;
-  Result<std::string> combined_sha256() const override;
+  Result<std::vector<CheckpointFile>> files() const override {
+    return hash_files(m_source->files());
+  }
+  Result<std::string> combined_sha256() const override { return files().map(combined_digest); }
 
  private:
-  fs::path m_path;
-  ModelDescription m_description;
   std::unique_ptr<GgufSource> m_source;  // owns what the views point into
-  BoundTensors m_tensors;
-  StoredQuantisation m_quantisation;
 };
-
-Result<std::vector<CheckpointFile>> GgufCheckpoint::files() const {
-  std::vector<CheckpointFile> result;
-  for (const fs::path& file : m_source->files()) {
-    std::error_code error;
-    const std::uintmax_t bytes = fs::file_size(file, error);
-    if (error) {
-      return fail(ErrorKind::malformed, fmt::format("{}: cannot read its size ({})",
-                                                    display_path(file), error.message()));
-    }
-    auto digest = sha256_of_file(file);
-    if (!digest) return tl::unexpected(std::move(digest.error()));
-    result.push_back({.path = file, .bytes = bytes, .sha256 = std::move(*digest)});
-  }
-  return result;
-}
-
-Result<std::string> GgufCheckpoint::combined_sha256() const {
-  const auto all = files();
-  if (!all) return tl::unexpected(all.error());
-  std::string lines;
-  for (const CheckpointFile& file : *all) {
-    lines += fmt::format("{} {} {}\n", file.path.filename().string(), file.bytes, file.sha256);
-  }
-  return sha256_of_bytes(lines);
-}
 
 }  // namespace
 

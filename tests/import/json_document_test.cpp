@@ -95,8 +95,9 @@ TEST(JsonDocument, AbsentValuesFindNothing) {
   EXPECT_TRUE(root["a"].at(0)["b"].is_null());
   EXPECT_FALSE(root["x"]["y"].at(3)["z"]);
   EXPECT_EQ(root["x"].size(), 0U);
-  for (const JsonValue value : root["x"]) FAIL() << value.raw();
-  EXPECT_TRUE(root.begin() == root.begin());
+  std::size_t steps = 0;
+  for (const JsonValue value : root["x"]) steps += value ? 1U : 2U;
+  EXPECT_EQ(steps, 0U);
 }
 
 TEST(JsonDocument, CanonicalTextIgnoresOrderAndSpace) {

@@ -16,7 +16,9 @@ struct LoopbackBehaviour {
   std::string model = "test-model-2026-01-01";
   std::string fingerprint = "fp_one";
   std::string answer = "Paris.";
-  std::string answer_in_company = {};   // when others are in flight; empty: the same
+  // Of requests after the first `requests_alone`, which come together; empty: the same.
+  std::string answer_in_company = {};
+  std::int64_t requests_alone = 4;
   std::string second_fingerprint = {};  // every other request says this, with another answer
   bool samples = false;                 // the second token is not its most likely one, in turns
   bool drifts_alone = false;            // answers in turns, one request at a time

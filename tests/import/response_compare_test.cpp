@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/responses/response_compare.h"
+
+#include <gtest/gtest.h>
+
+#include "analysis/import/response_file.h"
+#include "analysis/responses/response_lint.h"
+
+namespace driftscope {
+namespace {
+
+// A chat answer of tokens with a logprob each, and one other token that it was chosen over.
+struct Token {
+  std::string text;
+  double logprob;
+  std::string other;
+  double other_logprob;
+};
+
+Response answer(const std::vector<Token>& tokens) {
+  Response response;
+  response.source = "made";
+  response.choices.emplace_back();
+  ResponseChannel& content = response.choices[0].content;
+  content.has_text = content.has_steps = true;
+  for (const Token& token : tokens) {
+    const auto number = [](double value) {
+      return Logprob{.state = LogprobState::number, .value = value};
+    };
+    ResponseStep step;
+    step.token.text = step.token.bytes = token.text;
+    step.token.bytes_given = true;
+    step.logprob = number(token.logprob);
+    TokenAlternative chosen{.token = step.token, .logprob = step.logprob};
+    TokenAlternative other;
+    other.token.text = other.token.bytes = token.other;
+    other.logprob = number(token.other_logprob);
+    step.alternatives = {chosen, other};
+    content.text += token.text;
+    content.steps.push_back(step);
+  }
+  grade_response(response);
+  return response;
+}
+
+TEST(ResponseCompare, NearTieAddsBothMargins) {
+  const Response a = answer({{"x", -0.1, "y", -3.0}, {"p", -0.70, "q", -0.75}});
+  const Response b = answer({{"x", -0.1, "y", -3.0}, {"q", -0.68, "p", -0.78}});
+  const auto c = compare_responses(a, 0, b, 0);
+  ASSERT_TRUE(c.divergence);
+  EXPECT_EQ(c.divergence->step, 1);
+  EXPECT_NEAR(*c.divergence->margin_a, 0.05, 1e-12);
+  EXPECT_NEAR(*c.divergence->margin_b, 0.10, 1e-12);
+  EXPECT_EQ(c.divergence->cause, ResponseCause::near_tie);  // 0.15 is within two bf16 steps, 0.25
+  EXPECT_EQ(c.tier, Tier::different);
+  ASSERT_TRUE(c.similarity);
+  EXPECT_DOUBLE_EQ(c.similarity->edit, 0.5);
+}
+
+TEST(ResponseCompare, AWideGapIsNoRounding) {
+  const Response a = answer({{"p", -0.1, "q", -2.4}});
+  const Response b = answer({{"q", -0.1, "p", -2.4}});
+  EXPECT_EQ(compare_responses(a, 0, b, 0).divergence->cause, ResponseCause::beyond_rounding);
+}
+
+TEST(ResponseCompare, ExactTieAndSampledTokensAreNamed) {
+  const Response tie_a = answer({{"p", -0.7, "q", -0.7}});
+  const Response tie_b = answer({{"q", -0.7, "p", -0.7}});
+  EXPECT_EQ(compare_responses(tie_a, 0, tie_b, 0).divergence->cause, ResponseCause::exact_tie);
+  const Response drawn = answer({{"q", -2.0, "p", -0.2}});
+  EXPECT_EQ(compare_responses(tie_a, 0, drawn, 0).divergence->cause, ResponseCause::sampler);
+}
+
+TEST(ResponseCompare, TheEndOfOneAnswerIsADivergence) {
+  const Response a = answer({{"x", -0.1, "y", -3.0}});
+  const Response b = answer({{"x", -0.1, "y", -3.0}, {"z", -0.1, "y", -3.0}});
+  const auto c = compare_responses(a, 0, b, 0);
+  EXPECT_EQ(c.divergence->step, 1);
+  EXPECT_TRUE(c.divergence->text_a.empty());
+  EXPECT_EQ(c.divergence->cause, ResponseCause::stopped);
+}
+
+TEST(ResponseCompare, OtherTokenizersAreAlignedByBytes) {
+  const Response a = answer({{"ab", -0.1, "y", -3.0}, {"c", -0.2, "y", -3.0}});
+  const Response b =
+      answer({{"a", -0.1, "y", -3.0}, {"b", -0.1, "y", -3.0}, {"c", -0.3, "y", -3.0}});
+  const auto c = compare_responses(a, 0, b, 0);
+  EXPECT_EQ(c.alignment, ResponseAlignment::byte_offsets);
+  EXPECT_EQ(c.tier, Tier::semantic);
+  ASSERT_EQ(c.drift.count, 1);  // "c" begins at byte 2 in both
+  EXPECT_NEAR(*c.drift.per_step[0], -0.1, 1e-12);
+}
+
+TEST(ResponseCompare, OtherPromptsAreOtherTasks) {
+  Response a = answer({{"x", -0.1, "y", -3.0}});
+  Response b = a;
+  a.prompt_ids = {1, 2};
+  b.prompt_ids = {1, 1, 2};
+  EXPECT_EQ(compare_responses(a, 0, b, 0).tier, Tier::inconclusive);
+}
+
+TEST(ResponseCompare, ProbabilitiesAndLogarithmsAreNotSubtracted) {
+  const Response a = answer({{"x", -0.1, "y", -3.0}});
+  const Response b = answer({{"x", 0.9, "y", 0.05}});
+  const auto c = compare_responses(a, 0, b, 0);
+  EXPECT_EQ(c.tier, Tier::token);
+  EXPECT_EQ(c.drift.count, 0);
+}
+
+}  // namespace
+}  // namespace driftscope
