@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
+#include "analysis/responses/compared_answer.h"
 #include "analysis/responses/response_lint.h"
 #include "analysis/responses/response_pair.h"
 #include "analysis/responses/version_evidence.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
-namespace {
 
 const ResponseChannel& compared_channel(const ResponseChoice& choice) {
   const bool refused = choice.content.text.empty() && choice.content.steps.empty() &&
@@ -17,7 +17,6 @@ const ResponseChannel& compared_channel(const ResponseChoice& choice) {
   return refused ? choice.refusal : choice.content;
 }
 
-// End marks are no part of the text; some servers list them and others do not.
 std::vector<ResponseStep> visible_steps(const ResponseChannel& channel) {
   std::vector<ResponseStep> steps;
   std::string joined;
@@ -31,7 +30,7 @@ std::vector<ResponseStep> visible_steps(const ResponseChannel& channel) {
   return steps;
 }
 
-std::string text_of(const ResponseChannel& channel) {
+std::string channel_text(const ResponseChannel& channel) {
   if (channel.has_text) return channel.text;
   std::string text;
   for (const ResponseStep& step : channel.steps) {
@@ -39,8 +38,6 @@ std::string text_of(const ResponseChannel& channel) {
   }
   return text;
 }
-
-}  // namespace
 
 std::int64_t common_prefix(std::string_view a, std::string_view b) {
   const auto [end, other] = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
@@ -58,8 +55,8 @@ ResponsePair::ResponsePair(const Response& a, std::size_t choice_a, const Respon
       m_channel_b(compared_channel(m_choice_b)),
       m_steps_a(visible_steps(m_channel_a)),
       m_steps_b(visible_steps(m_channel_b)),
-      m_text_a(text_of(m_channel_a)),
-      m_text_b(text_of(m_channel_b)) {
+      m_text_a(channel_text(m_channel_a)),
+      m_text_b(channel_text(m_channel_b)) {
   m_out.source_a = a.source;
   m_out.source_b = b.source;
   m_out.choice_a = m_choice_a.index;
