@@ -12,6 +12,7 @@
 #include "analysis/responses/sample_groups.h"
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
+#include "app/cli/vendor_checks.h"
 #include "engine/model/files.h"
 #include "kernels/base/display_text.h"
 
@@ -26,9 +27,11 @@ using Json = nlohmann::ordered_json;
 struct VendorOptions {
   std::vector<std::string> files;
   std::string fail_on;
+  std::string expect;
   bool json = false;
   bool steps = false;
   bool formats = false;
+  bool check_kinds = false;
   bool population = false;
   std::int64_t permutations = 1000;
   std::uint64_t seed = 1;
@@ -260,6 +263,11 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
     if (!printed) return tl::unexpected(printed.error());
     return 0;
   }
+  if (options.check_kinds) {
+    auto printed = context.console.print(check_kinds_text());
+    if (!printed) return tl::unexpected(printed.error());
+    return 0;
+  }
   if (options.files.empty()) {
     return fail(ErrorKind::usage, "no file; give one saved response to look at, or two to compare");
   }
@@ -272,6 +280,12 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
                               "or semantic",
                               escape_for_display(options.fail_on)));
     }
+  }
+  std::vector<Assertion> checks;
+  if (!options.expect.empty()) {
+    auto read = load_checks(options.expect);
+    if (!read) return tl::unexpected(read.error());
+    checks = std::move(*read);
   }
   std::vector<Input> inputs;
   for (const std::string& path : options.files) {
@@ -301,8 +315,16 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
   if (compared && !options.population && options.json) {
     outcome.json["responses"] = single(all, options.steps).json["responses"];
   }
+  int checked_code = 0;
+  if (!checks.empty()) {
+    CheckedSides checked = check_sides(checks, sides);
+    outcome.json["checks"] = std::move(checked.json);
+    outcome.text += checked.text;
+    checked_code = checked.exit_code;
+  }
   auto printed = context.console.print(options.json ? outcome.json.dump(2) + "\n" : outcome.text);
   if (!printed) return tl::unexpected(printed.error());
+  if (checked_code != 0) return checked_code;
   if (!compared) return 0;
   if (outcome.tier == Tier::inconclusive) return kInconclusive;
   return fail_on && outcome.tier > *fail_on ? kBeyondTier : 0;
@@ -317,6 +339,10 @@ void declare_vendor(CLI::App& app, CommandContext& context) {
                  "files; - for stdin. One is described, two are compared, more are clustered");
   app.add_option("--fail-on", options->fail_on,
                  "Exit 1 if a pair does not reach this tier: bitwise, tolerance, token, semantic");
+  app.add_option("--expect", options->expect,
+                 "JSON file of checks that every answer must pass (--check-kinds lists them); "
+                 "exit 1 if one fails");
+  app.add_flag("--check-kinds", options->check_kinds, "List the kinds of checks");
   app.add_flag("--steps", options->steps, "Every token in the JSON document");
   app.add_flag("--population", options->population,
                "Two files of many samples: do both sides answer from the same distribution?");
