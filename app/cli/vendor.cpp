@@ -13,6 +13,7 @@
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
 #include "app/cli/vendor_checks.h"
+#include "app/cli/vendor_local.h"
 #include "engine/model/files.h"
 #include "kernels/base/display_text.h"
 
@@ -28,6 +29,7 @@ struct VendorOptions {
   std::vector<std::string> files;
   std::string fail_on;
   std::string expect;
+  LocalOptions local;
   bool json = false;
   bool steps = false;
   bool formats = false;
@@ -257,6 +259,27 @@ Outcome single(const std::vector<Response>& responses, bool steps) {
   return outcome;
 }
 
+// The answers against configurations of a local model instead of against each other.
+Result<int> compare_with_model(const VendorOptions& options, const std::vector<Response>& all,
+                               const std::vector<Assertion>& checks,
+                               const std::vector<std::vector<Response>>& sides,
+                               CommandContext& context) {
+  auto local = rank_locally(options.local, all, context);
+  if (!local) return tl::unexpected(local.error());
+  Json document = single(all, options.steps).json;
+  document["local"] = std::move(local->json);
+  int checked_code = 0;
+  if (!checks.empty()) {
+    CheckedSides checked = check_sides(checks, sides);
+    document["checks"] = std::move(checked.json);
+    local->text += checked.text;
+    checked_code = checked.exit_code;
+  }
+  auto printed = context.console.print(options.json ? document.dump(2) + "\n" : local->text);
+  if (!printed) return tl::unexpected(printed.error());
+  return checked_code != 0 ? checked_code : local->exit_code;
+}
+
 Result<int> run(const VendorOptions& options, CommandContext& context) {
   if (options.formats) {
     auto printed = context.console.print(formats_text());
@@ -281,6 +304,7 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
                               escape_for_display(options.fail_on)));
     }
   }
+  if (auto fits = check_local(options.local); !fits) return tl::unexpected(fits.error());
   std::vector<Assertion> checks;
   if (!options.expect.empty()) {
     auto read = load_checks(options.expect);
@@ -307,6 +331,7 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
   if (options.population && sides.size() != 2) {
     return fail(ErrorKind::usage, "--population: give two files, one for each side");
   }
+  if (options.local.given()) return compare_with_model(options, all, checks, sides, context);
   const bool compared = sides.size() == 2 || answers_of(all).size() > 1;
   Outcome outcome = options.population  ? population(sides[0], sides[1], options)
                     : sides.size() == 2 ? two_sides(sides[0], sides[1])
@@ -342,6 +367,7 @@ void declare_vendor(CLI::App& app, CommandContext& context) {
   app.add_option("--expect", options->expect,
                  "JSON file of checks that every answer must pass (--check-kinds lists them); "
                  "exit 1 if one fails");
+  declare_local(app, options->local);
   app.add_flag("--check-kinds", options->check_kinds, "List the kinds of checks");
   app.add_flag("--steps", options->steps, "Every token in the JSON document");
   app.add_flag("--population", options->population,
