@@ -70,15 +70,52 @@ void replace_all(std::string& text, std::string_view what) {
   }
 }
 
+std::string percent_encoded(std::string_view text, bool upper) {
+  std::string out;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+                       (byte >= 'a' && byte <= 'z') || c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += upper ? fmt::format("%{:02X}", byte) : fmt::format("%{:02x}", byte);
+    }
+  }
+  return out;
+}
+
+// Longest first, so that no rest of one spelling is left by another.
+std::vector<std::string> spellings_of(const std::string& secret) {
+  std::string quoted = Json(secret).dump(-1, ' ', true, Json::error_handler_t::replace);
+  quoted = quoted.substr(1, quoted.size() - 2);
+  std::string slashes;
+  for (const char c : quoted) slashes += c == '/' ? std::string("\\/") : std::string(1, c);
+  // base64 of the key alone, and after the usual word before it.
+  std::vector<std::string> list{secret,
+                                quoted,
+                                slashes,
+                                percent_encoded(secret, true),
+                                percent_encoded(secret, false),
+                                to_base64(secret),
+                                to_base64("Bearer " + secret)};
+  std::sort(list.begin(), list.end(), [](const std::string& a, const std::string& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a < b;
+  });
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
 }  // namespace
 
 std::string_view name_of(ProbeStage stage) {
-  constexpr std::array<std::string_view, 3> kNames{"discovery", "alone", "together"};
+  constexpr std::array<std::string_view, 4> kNames{"discovery", "alone", "together", "across"};
   return kNames[static_cast<std::size_t>(stage)];
 }
 
 std::optional<ProbeStage> probe_stage_from_name(std::string_view name) {
-  for (const ProbeStage stage : {ProbeStage::discovery, ProbeStage::alone, ProbeStage::together}) {
+  for (const ProbeStage stage :
+       {ProbeStage::discovery, ProbeStage::alone, ProbeStage::together, ProbeStage::across}) {
     if (name_of(stage) == name) return stage;
   }
   return std::nullopt;
@@ -152,11 +189,13 @@ void redact(Exchange& exchange, const std::vector<std::string>& secrets) {
   });
   for (const std::string& secret : secrets) {
     if (secret.empty()) continue;
-    replace_all(exchange.body, secret);
-    replace_all(exchange.error, secret);
-    replace_all(exchange.url, secret);
-    replace_all(exchange.request, secret);
-    for (auto& [name, value] : exchange.headers) replace_all(value, secret);
+    for (const std::string& spelling : spellings_of(secret)) {
+      replace_all(exchange.body, spelling);
+      replace_all(exchange.error, spelling);
+      replace_all(exchange.url, spelling);
+      replace_all(exchange.request, spelling);
+      for (auto& [name, value] : exchange.headers) replace_all(value, spelling);
+    }
   }
 }
 

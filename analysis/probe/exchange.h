@@ -18,6 +18,7 @@ enum class ProbeStage : std::uint8_t {
   discovery,  // what the server says of itself
   alone,      // the prompt again and again, one request at a time
   together,   // the same with several requests in flight
+  across,     // the same, over all replicas in turns
 };
 [[nodiscard]] std::string_view name_of(ProbeStage stage);
 [[nodiscard]] std::optional<ProbeStage> probe_stage_from_name(std::string_view name);
@@ -45,7 +46,8 @@ struct Exchange {
 // Errors: malformed.
 [[nodiscard]] Result<Exchange> read_exchange(std::string_view line);
 
-// Every occurrence of a credential in what a server sent back becomes "[key]".
+// Every occurrence of a credential becomes "[key]": as it is, and as JSON, a URL or base64 spell
+// it. Headers that hold credentials of their own (cookies) are left out.
 void redact(Exchange& exchange, const std::vector<std::string>& secrets);
 
 }  // namespace driftscope

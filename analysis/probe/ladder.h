@@ -15,7 +15,7 @@
 namespace driftscope {
 
 enum class ProbeCause : std::uint8_t {
-  none_seen,          // every answer is the same
+  none_seen,          // every answer is the same, and so are the numbers where they were given
   sampling,           // tokens that were not the most likely ones: temperature or seed not honoured
   hidden_backends,    // one URL answers as several versions
   version,            // the replicas name different models or builds
@@ -23,6 +23,8 @@ enum class ProbeCause : std::uint8_t {
   batch_composition,  // alone always the same, with others in flight not
   unstable_alone,     // one replica, one request at a time, and still different
   not_enough,         // too few answers
+  prompt_cache,       // answers with and without cached prompt tokens differ
+  unresolved,         // answers differ, and too few of them to support a cause
 };
 [[nodiscard]] std::string_view name_of(ProbeCause cause);
 
@@ -32,15 +34,27 @@ struct ProbeGroup {
   std::int64_t replica = 0;
   std::int64_t concurrency = 1;
   std::int64_t asked = 0;
-  std::int64_t answered = 0;  // with a text
+  std::int64_t answered = 0;  // with a text, and to its end
   std::int64_t failed = 0;
-  std::int64_t unique = 0;
+  std::int64_t unique = 0;          // texts, tool calls included
+  std::int64_t unique_numbers = 0;  // texts with logprobs, as far as printing tells them apart
   std::vector<Response> responses;  // graded
+  // Per response: equal numbers are equal answers, over all groups.
+  std::vector<std::int64_t> text_class, number_class;
+};
+
+// What a replica says of itself: "/version version 0.9.1".
+struct ProbeVersion {
+  std::int64_t replica = 0;
+  std::string field;  // route and name
+  std::string value;
 };
 
 struct ProbeReport {
   std::vector<ProbeGroup> groups;
+  std::vector<ProbeVersion> versions;
   ProbeCause cause = ProbeCause::not_enough;
+  bool numbers_only = false;  // the texts are all equal; the cause is that of the numbers
   std::string sentence;
   std::vector<std::string> not_ruled_out;
   std::vector<std::string> rungs;  // one line for each rung: what was asked, what was seen

@@ -3,9 +3,11 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
-#include "analysis/probe/ladder.h"
+#include "analysis/probe/probe_events.h"
+#include "analysis/report/events.h"
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
 #include "app/cli/interrupt.h"
@@ -28,8 +30,17 @@ struct ProbeOptions {
   std::string key_file;
   bool from_file = false;
   bool json = false;
+  bool events = false;
   ProbePlan plan;
 };
+
+// Lines of the event stream; nothing where none was asked for.
+Result<void> emit(const ProbeOptions& options, const CommandContext& context,
+                  const std::string& line) {
+  if (!options.events) return {};
+  if (auto printed = context.console.print(line + "\n"); !printed) return printed;
+  return context.console.flush();
+}
 
 std::string_view trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
@@ -75,8 +86,10 @@ Result<std::string> read_messages(const ProbeOptions& options) {
 }
 
 // What an earlier probe wrote to the same file. A line that was cut off is left out.
+// Of one that was asked again, the last counts.
 Result<std::vector<Exchange>> read_earlier(const std::string& path) {
   std::vector<Exchange> exchanges;
+  std::map<std::string, std::size_t> places;
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return exchanges;
   auto mapped = MappedFile::open(path);
@@ -94,8 +107,13 @@ Result<std::vector<Exchange>> read_earlier(const std::string& path) {
                   fmt::format("{}: line {}: {}; give another file with -o",
                               escape_for_display(path), number, exchange.error().message));
     }
-    exchanges.push_back(std::move(*exchange));
     text.remove_prefix(end + 1);
+    const auto [place, is_new] = places.emplace(exchange->key(), exchanges.size());
+    if (is_new) {
+      exchanges.push_back(std::move(*exchange));
+    } else {
+      exchanges[place->second] = std::move(*exchange);
+    }
   }
   return exchanges;
 }
@@ -143,43 +161,83 @@ Result<ProbePlan> make_plan(const ProbeOptions& options) {
   return plan;
 }
 
+// A key that travels in the clear is read by everyone on the way.
+void warn_of_clear_text(const ProbePlan& plan, const CommandContext& context) {
+  if (plan.key.empty()) return;
+  for (const std::string& endpoint : plan.endpoints) {
+    const std::string origin = origin_of(endpoint);
+    const bool near = origin.starts_with("http://127.") ||
+                      origin.starts_with("http://localhost:") ||
+                      origin.starts_with("http://[::1]:");
+    if (origin.starts_with("https://") || near) continue;
+    context.console.note(fmt::format("{}: the key is sent without TLS; give an https URL",
+                                     escape_for_display(endpoint)));
+  }
+}
+
 Result<void> ask(const ProbeOptions& options, CommandContext& context,
                  std::vector<Exchange>& exchanges) {
   auto plan = make_plan(options);
   if (!plan) return tl::unexpected(plan.error());
   if (auto dropped = drop_half_line(options.output); !dropped) return dropped;
   // An exchange without an answer is asked again.
-  std::set<std::string> done;
   std::erase_if(exchanges, [](const Exchange& e) {
     return e.stage != ProbeStage::discovery && (e.status != 200 || !e.error.empty());
   });
-  for (const Exchange& exchange : exchanges) done.insert(exchange.key());
-  if (!done.empty()) {
-    context.console.note(fmt::format("{}: goes on after {} exchanges",
-                                     escape_for_display(options.output), done.size()));
-  }
   std::ofstream file(options.output, std::ios::binary | std::ios::app);
   const auto failed = [&] {
     return fail(ErrorKind::output, fmt::format("{}: cannot be written; give another file with -o",
                                                escape_for_display(options.output)));
   };
   if (!file) return failed();
-  Prober prober(std::move(*plan), std::move(done), [&](Exchange&& exchange) -> Result<void> {
+  warn_of_clear_text(*plan, context);
+  Prober prober(std::move(*plan), exchanges, [&](Exchange&& exchange) -> Result<void> {
     file << exchange_line(exchange) << std::flush;
     if (!file) return failed();
+    auto sent = emit(options, context, exchange_event(exchange));
     exchanges.push_back(std::move(exchange));
-    return {};
+    return sent;
   });
+  for (const Exchange& exchange : exchanges) {
+    if (auto same = prober.check_same_question(exchange); !same) {
+      return fail(ErrorKind::usage,
+                  fmt::format("{}: {}", escape_for_display(options.output), same.error().message));
+    }
+  }
+  if (!exchanges.empty()) {
+    context.console.note(fmt::format("{}: goes on after {} exchanges",
+                                     escape_for_display(options.output), exchanges.size()));
+  }
+  if (auto sent = emit(options, context, probe_started_event(options.endpoints, prober.total()));
+      !sent) {
+    return sent;
+  }
   InterruptGuard interrupt;
   ProgressLine progress(context.console);
   return prober.run(interrupt.token(), [&](std::int64_t finished, std::int64_t total) {
     progress.update("asking", finished, total);
+    (void)emit(options, context, progress_event("asking", finished, total));
   });
+}
+
+Result<void> print_report(const ProbeOptions& options, const CommandContext& context,
+                          const ProbeReport& report, int exit_code) {
+  if (!options.events)
+    return context.console.print(options.json ? probe_json(report) : probe_text(report));
+  for (const Finding& finding : report.findings) {
+    if (auto sent = emit(options, context, finding_event(finding)); !sent) return sent;
+  }
+  return emit(options, context, probe_done_event(report, exit_code));
 }
 
 Result<int> run(const ProbeOptions& options, CommandContext& context) {
   auto exchanges = read_earlier(options.output);
   if (!exchanges) return tl::unexpected(exchanges.error());
+  if (options.from_file && exchanges->empty()) {
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: holds no exchanges; give the file of an earlier probe with -o",
+                            escape_for_display(options.output)));
+  }
   Result<void> asked;
   if (!options.from_file) {
     if (options.endpoints.empty()) {
@@ -188,8 +246,10 @@ Result<int> run(const ProbeOptions& options, CommandContext& context) {
                   "--from-file to read what was saved");
     }
     asked = ask(options, context, *exchanges);
-    if (!asked && asked.error().kind != ErrorKind::interrupted)
+    if (!asked && asked.error().kind != ErrorKind::interrupted) {
+      (void)emit(options, context, error_event(asked.error()));
       return tl::unexpected(asked.error());
+    }
   }
   // The order of arrival is no matter of chance in the report.
   std::stable_sort(exchanges->begin(), exchanges->end(), [](const Exchange& a, const Exchange& b) {
@@ -197,10 +257,13 @@ Result<int> run(const ProbeOptions& options, CommandContext& context) {
            std::tie(b.stage, b.concurrency, b.replica, b.index);
   });
   const ProbeReport report = climb_ladder(*exchanges);
-  auto printed = context.console.print(options.json ? probe_json(report) : probe_text(report));
-  if (!printed) return tl::unexpected(printed.error());
+  const bool open =
+      report.cause == ProbeCause::not_enough || report.cause == ProbeCause::unresolved;
+  const int code = !asked ? exit_code(ErrorKind::interrupted) : open ? kInconclusive : 0;
+  if (auto printed = print_report(options, context, report, code); !printed)
+    return tl::unexpected(printed.error());
   if (!asked) return tl::unexpected(asked.error());
-  return report.cause == ProbeCause::not_enough ? kInconclusive : 0;
+  return code;
 }
 
 }  // namespace
@@ -249,7 +312,10 @@ void declare_probe(CLI::App& app, CommandContext& context) {
   app.add_option("--key-file", options->key_file, "File that holds the key")->excludes(environment);
   app.add_option("--ca-file", plan.limits.ca_file, "Certificates to trust besides the system's");
   app.add_flag("--from-file", options->from_file, "Ask nothing; report on the file given with -o");
-  app.add_flag("--json", options->json, "One JSON document");
+  app.add_flag("--stream", plan.request.stream, "Ask for answers as streams of events");
+  auto* json = app.add_flag("--json", options->json, "One JSON document");
+  app.add_flag("--events", options->events, "Progress and results as JSON Lines on stdout")
+      ->excludes(json);
 }
 
 }  // namespace driftscope::cli

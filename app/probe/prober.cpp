@@ -29,9 +29,11 @@ struct OptionalField {
   std::string_view name;
   std::array<std::string_view, 2> words;
 };
-constexpr std::array<OptionalField, 3> kOptional{{{"logprobs", {"logprob", "top_logprobs"}},
-                                                  {"seed", {"seed", "seed"}},
-                                                  {"temperature", {"temperature", "temperature"}}}};
+constexpr std::array<OptionalField, 4> kOptional{
+    {{"logprobs", {"logprob", "top_logprobs"}},
+     {"stream_options", {"stream_options", "include_usage"}},
+     {"seed", {"seed", "seed"}},
+     {"temperature", {"temperature", "temperature"}}}};
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -72,12 +74,37 @@ std::string join_url(const std::string& base, std::string_view route) {
 
 }  // namespace
 
-Prober::Prober(ProbePlan plan, std::set<std::string> done, ExchangeTaker take)
-    : m_plan(std::move(plan)), m_done(std::move(done)), m_take(std::move(take)) {}
+Prober::Prober(ProbePlan plan, const std::vector<Exchange>& earlier, ExchangeTaker take)
+    : m_plan(std::move(plan)), m_take(std::move(take)) {
+  for (const Exchange& exchange : earlier) {
+    const bool asked = exchange.stage != ProbeStage::discovery;
+    if (asked && (exchange.status != 200 || !exchange.error.empty())) continue;
+    m_done.insert(exchange.key());
+    learn_model(exchange);
+  }
+}
+
+Result<void> Prober::check_same_question(const Exchange& exchange) const {
+  if (exchange.stage == ProbeStage::discovery) return {};
+  const Json asked = Json::parse(exchange.request, nullptr, false);
+  const Json now = Json::parse(body_of(exchange.replica), nullptr, false);
+  if (!asked.is_object() || !now.is_object()) return {};
+  // Fields that the server refused are in one of the two only.
+  for (const auto& [name, value] : now.items()) {
+    const bool chosen_by_server = name == "model" && m_plan.request.model.empty();
+    if (chosen_by_server || !asked.contains(name) || asked[name] == value) continue;
+    return fail(ErrorKind::usage,
+                fmt::format("its answers were asked for with another \"{}\"; give another file "
+                            "with -o, or --from-file to report on this one",
+                            name));
+  }
+  return {};
+}
 
 std::int64_t Prober::total() const {
   const auto endpoints = static_cast<std::int64_t>(m_plan.endpoints.size());
-  const auto rungs = endpoints + static_cast<std::int64_t>(m_plan.concurrency.size());
+  const auto crowds = static_cast<std::int64_t>(m_plan.concurrency.size());
+  const auto rungs = endpoints + (endpoints > 1 ? 2 : 1) * crowds;
   return endpoints * static_cast<std::int64_t>(kRoutes.size()) + rungs * m_plan.samples;
 }
 
@@ -101,12 +128,13 @@ std::vector<Prober::Task> Prober::sample_tasks(ProbeStage stage, std::int64_t re
   std::vector<Task> tasks;
   for (std::int64_t index = 0; index < m_plan.samples; ++index) {
     Task task;
+    const auto endpoints = static_cast<std::int64_t>(m_plan.endpoints.size());
     task.exchange.stage = stage;
-    task.exchange.replica = replica;
+    task.exchange.replica = stage == ProbeStage::across ? index % endpoints : replica;
     task.exchange.concurrency = concurrency;
     task.exchange.index = index;
-    task.exchange.url =
-        join_url(m_plan.endpoints[static_cast<std::size_t>(replica)], "/chat/completions");
+    task.exchange.url = join_url(m_plan.endpoints[static_cast<std::size_t>(task.exchange.replica)],
+                                 "/chat/completions");
     tasks.push_back(std::move(task));
   }
   return tasks;
@@ -123,7 +151,9 @@ std::string Prober::body_of(std::int64_t replica) const {
   Json json{{"model", model == m_models.end() ? request.model : model->second},
             {"messages", Json::parse(request.messages, nullptr, false)},
             {"max_tokens", request.max_tokens},
-            {"stream", false}};
+            {"stream", request.stream}};
+  if (request.stream && wanted("stream_options"))
+    json["stream_options"] = {{"include_usage", true}};
   if (wanted("temperature")) json["temperature"] = request.temperature;
   if (wanted("seed")) json["seed"] = request.seed;
   if (wanted("logprobs") && request.top_logprobs > 0) {
@@ -197,14 +227,16 @@ void Prober::perform(HttpClient& client, Exchange& exchange, const std::stop_tok
   if (sample && given_up != m_given_up.end()) {
     exchange.given_up.assign(given_up->second.begin(), given_up->second.end());
   }
-  // The first model that the server lists is asked where none was named.
-  if (!sample && exchange.index == 0 && m_plan.request.model.empty() && exchange.status == 200) {
-    JsonDocument document;
-    if (document.parse(exchange.body)) {
-      const std::string id = document.root()["data"].at(0)["id"].text();
-      if (!id.empty()) m_models[exchange.replica] = id;
-    }
-  }
+  if (!sample) learn_model(exchange);
+}
+
+void Prober::learn_model(const Exchange& exchange) {
+  const bool lists_models = exchange.stage == ProbeStage::discovery && exchange.index == 0;
+  if (!lists_models || !m_plan.request.model.empty() || exchange.status != 200) return;
+  JsonDocument document;
+  if (!document.parse(exchange.body)) return;
+  const std::string id = document.root()["data"].at(0)["id"].text();
+  if (!id.empty()) m_models[exchange.replica] = id;
 }
 
 Result<void> Prober::run_tasks(std::vector<Task> tasks, std::int64_t concurrency,
@@ -261,8 +293,11 @@ Result<void> Prober::run(const std::stop_token& stop,
     if (auto done = run_tasks(std::move(tasks), 1, stop); !done) return done;
   }
   for (const std::int64_t concurrency : m_plan.concurrency) {
-    auto tasks = sample_tasks(ProbeStage::together, 0, concurrency);
-    if (auto done = run_tasks(std::move(tasks), concurrency, stop); !done) return done;
+    for (const ProbeStage stage : {ProbeStage::together, ProbeStage::across}) {
+      if (stage == ProbeStage::across && m_plan.endpoints.size() < 2) continue;
+      auto tasks = sample_tasks(stage, 0, concurrency);
+      if (auto done = run_tasks(std::move(tasks), concurrency, stop); !done) return done;
+    }
   }
   return {};
 }

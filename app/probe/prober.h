@@ -24,13 +24,15 @@ struct ProbeRequest {
   double temperature = 0.0;
   std::int64_t seed = 1;
   std::int64_t top_logprobs = 5;
+  bool stream = false;  // answers as SSE events
 };
 
 struct ProbePlan {
   std::vector<std::string> endpoints;  // ".../v1", each a replica
   ProbeRequest request;
-  std::int64_t samples = 10;                        // of each rung
-  std::vector<std::int64_t> concurrency = {8, 32};  // of the rungs with company; first endpoint
+  std::int64_t samples = 10;  // of each rung
+  // Of the rungs with company: on the first endpoint, and over all of several in turns.
+  std::vector<std::int64_t> concurrency = {8, 32};
   std::int64_t most_attempts = 4;
   double first_pause_seconds = 1.0;  // doubled after each failed attempt
   double most_pause_seconds = 30.0;
@@ -45,20 +47,26 @@ using ExchangeTaker = std::function<Result<void>(Exchange&&)>;
 
 class Prober {
  public:
-  // `done`: keys of exchanges that a resumed probe has already.
-  Prober(ProbePlan plan, std::set<std::string> done, ExchangeTaker take);
+  // `earlier`: exchanges that a resumed probe has already; those that failed are asked again.
+  Prober(ProbePlan plan, const std::vector<Exchange>& earlier, ExchangeTaker take);
   // Errors: what `take` returned; interrupted; malformed, when a server cannot be reached at all.
   [[nodiscard]] Result<void> run(const std::stop_token& stop,
                                  const std::function<void(std::int64_t, std::int64_t)>& progress);
   [[nodiscard]] std::int64_t total() const;
+  // Whether an exchange of an earlier probe asked what this one asks. Errors: usage, naming what
+  // differs.
+  [[nodiscard]] Result<void> check_same_question(const Exchange& exchange) const;
 
  private:
   struct Task {
     Exchange exchange;
   };
   [[nodiscard]] std::vector<Task> discovery_tasks() const;
+  // Of a rung across replicas: over all of them in turns, whatever `replica`.
   [[nodiscard]] std::vector<Task> sample_tasks(ProbeStage stage, std::int64_t replica,
                                                std::int64_t concurrency) const;
+  // The first model that a server lists is asked where none was named.
+  void learn_model(const Exchange& exchange);
   [[nodiscard]] std::string body_of(std::int64_t replica) const;
   [[nodiscard]] Result<void> run_tasks(std::vector<Task> tasks, std::int64_t concurrency,
                                        const std::stop_token& stop);

@@ -20,6 +20,11 @@ struct LoopbackBehaviour {
   std::string answer_in_company = {};
   std::int64_t requests_alone = 4;
   std::string second_fingerprint = {};  // every other request says this, with another answer
+  std::int64_t odd_in_company = 1;      // only every so-many'th answer in company is another
+  double shift_in_company = 0.0;        // added to the logprobs of answers in company
+  double shift_in_turns = 0.0;          // added to the logprobs of every other answer
+  std::string answer_uncached = {};     // of the first request, whose prompt is in no cache yet
+  std::string server_version = {};      // what /version says; empty: 404
   bool samples = false;                 // the second token is not its most likely one, in turns
   bool drifts_alone = false;            // answers in turns, one request at a time
   bool refuses_logprobs = false;        // 400 that names the field
@@ -27,12 +32,13 @@ struct LoopbackBehaviour {
   std::int64_t too_many_requests = 0;  // 429 with Retry-After, so many times
   std::int64_t server_errors = 0;      // 500, so many times
   bool cuts_answers = false;           // closes the connection within the body
+  bool ends_stream_early = false;      // a stream ends, in good order, without its last events
   bool stalls = false;                 // sends the head of an answer and then nothing
   bool sends_nan = false;
   bool sends_bad_utf8 = false;
   bool sends_huge_line = false;  // 1 MiB of text in one line
   std::string redirect_to = {};  // 302 to another host
-  bool echoes_key = false;       // the Authorization header comes back in body and headers
+  std::string echoes = {};       // stands in the body; the key comes back in headers
 };
 
 class LoopbackServer {
@@ -47,6 +53,12 @@ class LoopbackServer {
 
  private:
   struct State;
+  struct Answer;
+  // Fills in the answer to a chat request, or a refusal; `number` counts requests from 0.
+  void answer(const void* in, void* out);
+  [[nodiscard]] bool refuse(const std::string& body, std::int64_t number, void* out) const;
+  [[nodiscard]] bool wait_for_company(std::int64_t number);
+  [[nodiscard]] Answer choose(std::int64_t number, bool crowded) const;
   std::unique_ptr<State> m_state;
   LoopbackBehaviour m_behaviour;
   std::atomic<std::int64_t> m_requests{0};

@@ -4,14 +4,15 @@
 
 #include <algorithm>
 
-#include "analysis/probe/ladder.h"
+#include "analysis/probe/ladder_parts.h"
 #include "app/probe/prober.h"
 #include "tests/probe/loopback_server.h"
 
 namespace driftscope {
 namespace {
 
-constexpr const char* kKey = "sk-test-0123456789";
+// With a character that URLs and JSON spell in other ways.
+constexpr const char* kKey = "sk-test/0123456789+abc";
 
 struct Outcome {
   std::vector<Exchange> exchanges;
@@ -32,9 +33,9 @@ ProbePlan plan_for(const std::vector<std::string>& urls) {
   return plan;
 }
 
-Outcome probe_by(const ProbePlan& plan, std::set<std::string> done = {}) {
+Outcome probe_by(const ProbePlan& plan, const std::vector<Exchange>& earlier = {}) {
   Outcome outcome;
-  Prober prober(plan, std::move(done), [&](Exchange&& exchange) -> Result<void> {
+  Prober prober(plan, earlier, [&](Exchange&& exchange) -> Result<void> {
     outcome.exchanges.push_back(std::move(exchange));
     return {};
   });
@@ -89,6 +90,89 @@ TEST(Probe, ReplicasThatDiffer) {
   EXPECT_EQ(probe_by(plan_for({a.url(), same_version.url()})).report.cause, ProbeCause::replica);
   LoopbackServer other_version({.fingerprint = "fp_two", .answer = "Lyon."});
   EXPECT_EQ(probe_by(plan_for({a.url(), other_version.url()})).report.cause, ProbeCause::version);
+}
+
+TEST(Probe, RoutesThatNameAnotherBuild) {
+  LoopbackServer a({.server_version = "0.9.1"});
+  LoopbackServer b({.answer = "Lyon.", .server_version = "0.10.0"});
+  const Outcome outcome = probe_by(plan_for({a.url(), b.url()}));
+  EXPECT_EQ(outcome.report.cause, ProbeCause::version) << outcome.report.sentence;
+  EXPECT_NE(outcome.report.sentence.find("0.10.0"), std::string::npos);
+  EXPECT_TRUE(has_finding(outcome.report, "replicas_differ_in_version"));
+}
+
+TEST(Probe, BothReplicasAreAskedInTurnsToo) {
+  LoopbackServer a({});
+  LoopbackServer b({});
+  const Outcome outcome = probe_by(plan_for({a.url(), b.url()}));
+  EXPECT_EQ(outcome.report.cause, ProbeCause::none_seen) << outcome.report.sentence;
+  const auto across = std::count_if(
+      outcome.report.groups.begin(), outcome.report.groups.end(),
+      [](const ProbeGroup& g) { return g.stage == ProbeStage::across && g.answered == 2; });
+  EXPECT_EQ(across, 2);
+}
+
+TEST(Probe, NumbersThatMoveUnderEqualTexts) {
+  const Outcome alone = probe({.shift_in_turns = 0.01});
+  EXPECT_EQ(alone.report.cause, ProbeCause::unstable_alone) << alone.report.sentence;
+  EXPECT_TRUE(alone.report.numbers_only);
+  EXPECT_NE(alone.report.sentence.find("0.01"), std::string::npos) << alone.report.sentence;
+  const Outcome company = probe({.shift_in_company = -0.02});
+  EXPECT_EQ(company.report.cause, ProbeCause::batch_composition) << company.report.sentence;
+  EXPECT_TRUE(company.report.numbers_only);
+  EXPECT_NE(company.report.sentence.find("0.02"), std::string::npos) << company.report.sentence;
+}
+
+TEST(Probe, FewOddAnswersInCompanySupportNoCause) {
+  // One of four differs: by chance that one is among the four in company in 1 of 2 probes.
+  const Outcome outcome = probe({.answer_in_company = "Lyon.", .odd_in_company = 4});
+  EXPECT_EQ(outcome.report.cause, ProbeCause::unresolved) << outcome.report.sentence;
+  EXPECT_NE(outcome.report.sentence.find("0.5"), std::string::npos) << outcome.report.sentence;
+}
+
+TEST(Probe, FirstAnswerWithoutACacheIsToldFromDrift) {
+  LoopbackServer server({.answer_uncached = "Lyon."});
+  ProbePlan plan = plan_for({server.url()});
+  plan.samples = 40;  // one answer of 40 stands apart by chance in 2 of 40 probes
+  const Outcome outcome = probe_by(plan);
+  EXPECT_EQ(outcome.report.cause, ProbeCause::prompt_cache) << outcome.report.sentence;
+}
+
+TEST(Probe, TemperatureThatWasAskedForIsNoFault) {
+  LoopbackServer server({.drifts_alone = true});
+  ProbePlan plan = plan_for({server.url()});
+  plan.request.temperature = 0.8;
+  const Outcome outcome = probe_by(plan);
+  EXPECT_EQ(outcome.report.cause, ProbeCause::sampling);
+  EXPECT_NE(outcome.report.sentence.find("0.8 was asked for"), std::string::npos);
+}
+
+TEST(Probe, StreamsAreReadToTheirEnd) {
+  LoopbackServer whole({});
+  ProbePlan plan = plan_for({whole.url()});
+  plan.request.stream = true;
+  const Outcome good = probe_by(plan);
+  EXPECT_EQ(good.report.cause, ProbeCause::none_seen) << good.report.sentence;
+  ASSERT_FALSE(good.report.groups.empty());
+  EXPECT_EQ(good.report.groups[0].responses[0].choices[0].content.text, "Paris.");
+  for (const LoopbackBehaviour& behaviour :
+       {LoopbackBehaviour{.ends_stream_early = true}, LoopbackBehaviour{.cuts_answers = true}}) {
+    LoopbackServer cut(behaviour);
+    plan.endpoints = {cut.url()};
+    const Outcome outcome = probe_by(plan);
+    EXPECT_EQ(outcome.report.cause, ProbeCause::not_enough) << outcome.report.sentence;
+    EXPECT_EQ(outcome.report.groups[0].failed, 4);
+  }
+}
+
+TEST(Ladder, ChancesAreThoseOfCounting) {
+  // Two classes in two groups of 4: two of the 8-choose-4 ways.
+  EXPECT_NEAR(chance_of_separation({4, 4}), 2.0 / 70.0, 1e-15);
+  EXPECT_NEAR(chance_of_separation({1, 39}), 2.0 / 40.0, 1e-15);
+  EXPECT_EQ(chance_of_separation({1, 1}), 1.0);
+  // 3 odd ones of 10 alone and 32 together: (32*31*30)/(42*41*40).
+  EXPECT_NEAR(chance_of_company(10, 32, 3), 29760.0 / 68880.0, 1e-15);
+  EXPECT_NEAR(chance_of_company(4, 4, 4), 1.0 / 70.0, 1e-15);
 }
 
 TEST(Probe, RefusedFieldsAreLeftOut) {
@@ -150,12 +234,18 @@ TEST(Probe, RedirectToAnotherHostGetsNoKey) {
 }
 
 TEST(Probe, TheKeyIsInNothingThatIsWritten) {
-  const Outcome outcome = probe({.echoes_key = true});
-  for (const Exchange& exchange : outcome.exchanges) {
-    EXPECT_EQ(exchange_line(exchange).find(kKey), std::string::npos);
+  // As it is, in a URL, in JSON with escaped slashes, in base64.
+  const Outcome outcome = probe(
+      {.echoes = std::string(kKey) + R"( sk-test%2F0123456789%2Babc sk-test\/0123456789+abc )" +
+                 "c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw=="});
+  std::string written = probe_json(outcome.report) + probe_text(outcome.report);
+  for (const Exchange& exchange : outcome.exchanges) written += exchange_line(exchange);
+  for (const char* spelling : {kKey, "sk-test%2F0123456789%2Babc", R"(sk-test\\/0123456789+abc)",
+                               "c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw=="}) {
+    EXPECT_EQ(written.find(spelling), std::string::npos) << spelling;
   }
-  EXPECT_EQ(probe_json(outcome.report).find(kKey), std::string::npos);
-  EXPECT_EQ(probe_text(outcome.report).find(kKey), std::string::npos);
+  EXPECT_NE(written.find("[key]"), std::string::npos);
+  EXPECT_EQ(written.find("session="), std::string::npos);
 }
 
 TEST(Probe, AResumedProbeAsksOnlyWhatIsMissing) {
@@ -164,12 +254,28 @@ TEST(Probe, AResumedProbeAsksOnlyWhatIsMissing) {
   Outcome first = probe_by(plan);
   const std::int64_t asked = server.requests();
   EXPECT_EQ(asked, 8);
-  std::set<std::string> done;
-  for (const Exchange& exchange : first.exchanges) done.insert(exchange.key());
-  done.erase(first.exchanges.back().key());
-  const Outcome second = probe_by(plan, done);
-  EXPECT_EQ(second.exchanges.size(), 1U);
-  EXPECT_EQ(server.requests(), asked + 1);
+  std::vector<Exchange> earlier = first.exchanges;
+  earlier.pop_back();
+  earlier.back().error = "timed out";  // asked again, as what is not there
+  const Outcome second = probe_by(plan, earlier);
+  ASSERT_EQ(second.exchanges.size(), 2U);
+  EXPECT_EQ(server.requests(), asked + 2);
+  // The model that the server named is known from the earlier answers.
+  EXPECT_NE(second.exchanges[0].request.find("test-model-2026-01-01"), std::string::npos);
+}
+
+TEST(Probe, AnotherQuestionIsNotMixedIn) {
+  LoopbackServer server({});
+  ProbePlan plan = plan_for({server.url()});
+  const Outcome first = probe_by(plan);
+  const auto check = [&] {
+    const Prober prober(plan, {}, {});
+    return prober.check_same_question(first.exchanges.back());
+  };
+  EXPECT_TRUE(check());
+  plan.request.messages = R"([{"role":"user","content":"Capital of Italy?"}])";
+  ASSERT_FALSE(check());
+  EXPECT_NE(check().error().message.find("messages"), std::string::npos);
 }
 
 TEST(Probe, AServerThatIsNotThereIsNamedAtOnce) {
