@@ -54,23 +54,30 @@ class JsonValue {
   // Digits without fraction or exponent that fit; empty else.
   [[nodiscard]] std::optional<std::int64_t> integer() const;
   [[nodiscard]] std::optional<bool> boolean() const;
+  // The bytes that an array of integers from 0 to 255 lists; empty for anything else.
+  [[nodiscard]] std::optional<std::string> bytes() const;
   // The value as compact JSON with keys sorted, numbers as written: equal texts are equal values.
   [[nodiscard]] std::string canonical() const;
 
   // Children in order: of an array its values, of an object its members' values.
   class Iterator {
    public:
-    [[nodiscard]] JsonValue operator*() const { return {m_document, m_index}; }
+    [[nodiscard]] JsonValue operator*() const { return {m_document, m_index, m_element}; }
     [[nodiscard]] std::string key() const;  // of an object's member
+    // The key between its quotes; empty where it has escapes.
+    [[nodiscard]] std::string_view plain_key() const;
     Iterator& operator++();
-    [[nodiscard]] bool operator==(const Iterator& other) const { return m_index == other.m_index; }
+    [[nodiscard]] bool operator==(const Iterator& other) const {
+      return m_index == other.m_index && m_element == other.m_element;
+    }
 
    private:
     friend class JsonValue;
-    Iterator(const JsonDocument* document, std::uint32_t index, bool keyed)
-        : m_document(document), m_index(index), m_keyed(keyed) {}
+    Iterator(const JsonDocument* document, std::uint32_t index, std::uint32_t element, bool keyed)
+        : m_document(document), m_index(index), m_element(element), m_keyed(keyed) {}
     const JsonDocument* m_document;
-    std::uint32_t m_index;  // of the value; its key, where there is one, is just before it
+    std::uint32_t m_index;    // of the value; its key, where there is one, is just before it
+    std::uint32_t m_element;  // see JsonValue
     bool m_keyed;
   };
   [[nodiscard]] Iterator begin() const;
@@ -78,13 +85,17 @@ class JsonValue {
 
  private:
   friend class JsonDocument;
-  JsonValue(const JsonDocument* document, std::uint32_t index)
-      : m_document(document), m_index(index) {}
+  JsonValue(const JsonDocument* document, std::uint32_t index, std::uint32_t element = 0)
+      : m_document(document), m_index(index), m_element(element) {}
   const JsonDocument* m_document = nullptr;
   std::uint32_t m_index = 0;
+  // An element of a list of digits has no node of its own: where it begins in the text, and
+  // m_index is the list's. 0: the node itself.
+  std::uint32_t m_element = 0;
 };
 
-// One JSON text. `text` must outlive it. Made for reuse: parse() keeps the memory of earlier texts.
+// One JSON text of at most 4 GiB. `text` must outlive it. Made for reuse: parse() keeps the memory
+// of earlier texts.
 class JsonDocument {
  public:
   // Nesting beyond this is refused.
@@ -103,16 +114,39 @@ class JsonDocument {
   friend class JsonValue;
   friend class JsonValue::Iterator;
   friend class JsonParser;
+  // Small, because an answer with alternatives has a hundred thousand of them. A list of plain
+  // digits ("bytes", token ids) is one node: its elements are read from the text.
   struct Node {
-    std::string_view raw;     // of numbers, texts, booleans and keys
-    std::uint32_t end = 0;    // index of the node after this value and all in it
-    std::uint32_t count = 0;  // children
+    std::uint32_t begin = 0;  // of the raw text of scalars and keys; of a list of digits, behind [
+    std::uint32_t size = 0;   // bytes of that; of other containers, children
+    std::uint32_t end = 0;    // containers: index of the node behind it; lists of digits: elements
     JsonKind kind = JsonKind::null;
     bool escaped = false;  // a text with escapes
     bool boolean = false;
+    bool digits = false;  // an array whose elements are all digits
   };
+  [[nodiscard]] std::string_view raw(const Node& node) const {
+    return m_text.substr(node.begin, node.size);
+  }
+  // Index of the node behind a value and all in it.
+  [[nodiscard]] std::uint32_t behind(std::uint32_t index) const {
+    const Node& node = m_nodes[index];
+    const bool holds = node.kind >= JsonKind::array && !node.digits;
+    return holds ? node.end : index + 1;
+  }
+  std::string_view m_text;
   std::vector<Node> m_nodes;  // depth first; an object's children are key, value, key, value …
   std::vector<JsonOddity> m_oddities;
 };
+
+inline JsonKind JsonValue::kind() const {
+  if (m_document == nullptr) return JsonKind::null;
+  return m_element != 0 ? JsonKind::number : m_document->m_nodes[m_index].kind;
+}
+
+inline std::string_view JsonValue::Iterator::plain_key() const {
+  const auto& node = m_document->m_nodes[m_index - 1];
+  return node.escaped ? std::string_view{} : m_document->raw(node);
+}
 
 }  // namespace driftscope

@@ -5,7 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstring>
 #include <limits>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "analysis/import/json_escapes.h"
 #include "kernels/base/utf8.h"
@@ -21,6 +27,29 @@ constexpr std::size_t kMostDuplicateKeyChecks = 64;  // members of an object tha
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Where a run of printable ASCII without quotes and backslashes ends.
+std::size_t plain_end(std::string_view text, std::size_t at) {
+  const auto plain = [](char c) {
+    return static_cast<signed char>(c) >= 0x20 && c != '"' && c != '\\';
+  };
+#if defined(__SSE2__)
+  const __m128i quote = _mm_set1_epi8('"');
+  const __m128i backslash = _mm_set1_epi8('\\');
+  const __m128i space = _mm_set1_epi8(0x20);
+  for (; at + 16 <= text.size(); at += 16) {
+    const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + at));
+    // As signed bytes, control characters and everything beyond ASCII are below the space.
+    const __m128i found =
+        _mm_or_si128(_mm_cmplt_epi8(chunk, space),
+                     _mm_or_si128(_mm_cmpeq_epi8(chunk, quote), _mm_cmpeq_epi8(chunk, backslash)));
+    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(found));
+    if (mask != 0) return at + static_cast<std::size_t>(std::countr_zero(mask));
+  }
+#endif
+  while (at < text.size() && plain(text[at])) ++at;
+  return at;
+}
 
 }  // namespace
 
@@ -51,8 +80,14 @@ class JsonParser::State {
   }
   [[nodiscard]] char peek() const { return m_at < m_text.size() ? m_text[m_at] : '\0'; }
   std::uint32_t add(JsonKind kind) {
-    m_target.m_nodes.push_back({.raw = {}, .end = next() + 1, .kind = kind});
+    m_target.m_nodes.push_back({.kind = kind});
     return next() - 1;
+  }
+  // A value or key whose raw text is from `begin` to here.
+  Node& add_raw(JsonKind kind, std::size_t begin) {
+    return m_target.m_nodes.emplace_back(Node{.begin = static_cast<std::uint32_t>(begin),
+                                              .size = static_cast<std::uint32_t>(m_at - begin),
+                                              .kind = kind});
   }
   [[nodiscard]] std::uint32_t next() const {
     return static_cast<std::uint32_t>(m_target.m_nodes.size());
@@ -97,10 +132,9 @@ class JsonParser::State {
     for (const Word& row : kWords) {
       if (!starts(m_text, m_at, row.spelling)) continue;
       if (!row.oddity.empty()) note(row.oddity, m_at);
-      const std::uint32_t index = add(row.kind);
-      m_target.m_nodes[index].raw = m_text.substr(m_at, row.spelling.size());
-      m_target.m_nodes[index].boolean = first == 't';
+      const std::size_t begin = m_at;
       m_at += row.spelling.size();
+      add_raw(row.kind, begin).boolean = first == 't';
       return true;
     }
     return refuse("not a value");
@@ -121,8 +155,7 @@ class JsonParser::State {
       if (!is_digit(peek())) return refuse("a number has an empty exponent");
       while (is_digit(peek())) ++m_at;
     }
-    const std::uint32_t index = add(JsonKind::number);
-    m_target.m_nodes[index].raw = m_text.substr(begin, m_at - begin);
+    add_raw(JsonKind::number, begin);
     return true;
   }
 
@@ -130,6 +163,7 @@ class JsonParser::State {
     const std::size_t begin = ++m_at;
     bool escaped = false;
     while (true) {
+      m_at = plain_end(m_text, m_at);
       if (m_at >= m_text.size()) return refuse("a text has no closing quote");
       const char c = m_text[m_at];
       if (c == '"') break;
@@ -148,9 +182,7 @@ class JsonParser::State {
       if (step.state != Utf8State::valid) note("invalid UTF-8", m_at);
       m_at += step.length;
     }
-    const std::uint32_t index = add(JsonKind::text);
-    m_target.m_nodes[index].raw = m_text.substr(begin, m_at - begin);
-    m_target.m_nodes[index].escaped = escaped;
+    add_raw(JsonKind::text, begin).escaped = escaped;
     ++m_at;
     return true;
   }
@@ -180,7 +212,32 @@ class JsonParser::State {
     return true;
   }
 
+  // [1, 22, 333]: digits and nothing else become one node. False, and nothing is done, for others.
+  bool list_of_digits() {
+    std::size_t at = m_at + 1;
+    const std::size_t begin = at;
+    std::uint32_t count = 0;
+    while (at < m_text.size() && is_digit(m_text[at])) {
+      ++count;
+      while (at < m_text.size() && is_digit(m_text[at])) ++at;
+      const std::size_t end = at;
+      if (at < m_text.size() && m_text[at] == ']') {
+        m_at = end;
+        Node& node = add_raw(JsonKind::array, begin);
+        node.end = count;
+        node.digits = true;
+        ++m_at;
+        return true;
+      }
+      if (at >= m_text.size() || m_text[at] != ',') return false;
+      ++at;
+      while (at < m_text.size() && is_space(m_text[at])) ++at;
+    }
+    return false;
+  }
+
   bool array(int depth) {
+    if (list_of_digits()) return true;
     const std::uint32_t index = add(JsonKind::array);
     ++m_at;
     skip_space();
@@ -230,7 +287,7 @@ class JsonParser::State {
 
   bool close(std::uint32_t index, std::uint32_t count) {
     ++m_at;
-    m_target.m_nodes[index].count = count;
+    m_target.m_nodes[index].size = count;
     m_target.m_nodes[index].end = next();
     return true;
   }
@@ -238,14 +295,16 @@ class JsonParser::State {
   // The newest node is a key; are there earlier ones of the same spelling?
   void note_duplicate(std::uint32_t object, std::uint32_t count, std::size_t offset) {
     const auto& nodes = m_target.m_nodes;
-    const std::string_view key = nodes.back().raw;
+    const Node& key = nodes.back();
     std::uint32_t at = object + 1;
     for (std::uint32_t i = 0; i < std::min<std::size_t>(count, kMostDuplicateKeyChecks); ++i) {
-      if (nodes[at].raw == key) {
+      const Node& earlier = nodes[at];
+      if (earlier.size == key.size &&
+          std::memcmp(m_text.data() + earlier.begin, m_text.data() + key.begin, key.size) == 0) {
         note("duplicate key", offset);
         return;
       }
-      at = nodes[at + 1].end;
+      at = m_target.behind(at + 1);
     }
   }
 

@@ -52,20 +52,53 @@ std::optional<std::string> escaped_bytes(std::string_view text) {
   return bytes;
 }
 
-std::optional<std::string> listed_bytes(JsonValue list) {
-  if (!list.is_array()) return std::nullopt;
-  std::string bytes;
-  for (const JsonValue item : list) {
-    const auto value = item.integer();
-    if (!value || *value < 0 || *value > 255) return std::nullopt;
-    bytes += static_cast<char>(*value);
+// What is read of a token's object, each the first member of its name. One pass over the members:
+// an answer has thousands of these objects.
+struct TokenMembers {
+  JsonValue token, tok_str, content, text, bytes, id, token_id, logprob, prob, sampling_logprob,
+      special, top_logprobs, top_probs, probs;
+};
+
+JsonValue TokenMembers::*member_named(std::string_view name) {
+  struct Row {
+    std::string_view name;
+    JsonValue TokenMembers::*member;
+  };
+  static constexpr Row kRows[] = {{"token", &TokenMembers::token},
+                                  {"logprob", &TokenMembers::logprob},
+                                  {"bytes", &TokenMembers::bytes},
+                                  {"id", &TokenMembers::id},
+                                  {"token_id", &TokenMembers::token_id},
+                                  {"top_logprobs", &TokenMembers::top_logprobs},
+                                  {"text", &TokenMembers::text},
+                                  {"prob", &TokenMembers::prob},
+                                  {"tok_str", &TokenMembers::tok_str},
+                                  {"content", &TokenMembers::content},
+                                  {"special", &TokenMembers::special},
+                                  {"sampling_logprob", &TokenMembers::sampling_logprob},
+                                  {"top_probs", &TokenMembers::top_probs},
+                                  {"probs", &TokenMembers::probs}};
+  for (const Row& row : kRows) {
+    if (row.name == name) return row.member;
   }
-  return bytes;
+  return nullptr;
 }
 
-JsonValue first_of(JsonValue object, std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (const JsonValue found = object[key]; !found.is_null()) return found;
+TokenMembers members_of(JsonValue entry) {
+  TokenMembers members;
+  if (!entry.is_object()) return members;
+  const auto end = entry.end();
+  for (auto it = entry.begin(); it != end; ++it) {
+    const std::string_view plain = it.plain_key();
+    const auto member = plain.empty() ? member_named(it.key()) : member_named(plain);
+    if (member != nullptr && !(members.*member)) members.*member = *it;
+  }
+  return members;
+}
+
+JsonValue first_of(std::initializer_list<JsonValue> values) {
+  for (const JsonValue value : values) {
+    if (!value.is_null()) return value;
   }
   return {};
 }
@@ -80,30 +113,32 @@ Logprob of_probability(JsonValue value) {
   return read;
 }
 
-Logprob logprob_of(JsonValue entry) {
-  if (entry.has("logprob")) return read_logprob(entry["logprob"]);
-  if (entry.has("prob")) return of_probability(entry["prob"]);
+Logprob logprob_of(const TokenMembers& entry) {
+  if (entry.logprob) return read_logprob(entry.logprob);
+  if (entry.prob) return of_probability(entry.prob);
   return {};
 }
 
-TokenAlternative read_alternative(JsonValue entry) {
-  return {.token = read_token(first_of(entry, {"token", "tok_str", "text"}), entry["bytes"],
-                              first_of(entry, {"id", "token_id"})),
+TokenAlternative read_alternative(JsonValue item) {
+  const TokenMembers entry = members_of(item);
+  return {.token = read_token(first_of({entry.token, entry.tok_str, entry.text}), entry.bytes,
+                              first_of({entry.id, entry.token_id})),
           .logprob = logprob_of(entry)};
 }
 
-ResponseStep read_token_object(JsonValue entry) {
+ResponseStep read_token_object(JsonValue object) {
+  const TokenMembers entry = members_of(object);
   ResponseStep step;
-  step.token = read_token(first_of(entry, {"token", "content", "text"}), entry["bytes"],
-                          first_of(entry, {"id", "token_id"}));
+  step.token = read_token(first_of({entry.token, entry.content, entry.text}), entry.bytes,
+                          first_of({entry.id, entry.token_id}));
   step.logprob = logprob_of(entry);
-  if (entry["sampling_logprob"].is_number()) {
-    step.sampling_logprob = read_logprob(entry["sampling_logprob"]);
+  if (entry.sampling_logprob.is_number()) {
+    step.sampling_logprob = read_logprob(entry.sampling_logprob);
   }
-  step.special = entry["special"].boolean().value_or(false);
-  for (const JsonValue item : first_of(entry, {"top_logprobs", "top_probs", "probs"})) {
-    step.alternatives.push_back(read_alternative(item));
-  }
+  step.special = entry.special.boolean().value_or(false);
+  const JsonValue others = first_of({entry.top_logprobs, entry.top_probs, entry.probs});
+  step.alternatives.reserve(others.size());
+  for (const JsonValue item : others) step.alternatives.push_back(read_alternative(item));
   // llama.cpp before December 2024: the chosen token's probability is among the alternatives.
   if (step.logprob.state == LogprobState::missing) {
     for (const TokenAlternative& other : step.alternatives) {
@@ -145,7 +180,7 @@ TokenText read_token(JsonValue text, JsonValue bytes, JsonValue id) {
   token.id = id.integer();
   const auto placeholder = id_in_text(token.text);
   if (placeholder && !token.id) token.id = placeholder;
-  auto listed = listed_bytes(bytes);
+  auto listed = bytes.bytes();
   // Some servers list the bytes of the placeholder's own characters.
   if (listed && !(placeholder && *listed == token.text)) {
     token.bytes = std::move(*listed);
@@ -168,6 +203,7 @@ TokenText read_token(JsonValue text, JsonValue bytes, JsonValue id) {
 void read_token_objects(JsonValue list, ResponseChannel& channel) {
   if (!list.is_array()) return;
   channel.has_steps = true;
+  channel.steps.reserve(channel.steps.size() + list.size());
   for (const JsonValue entry : list) {
     if (entry.is_object()) channel.steps.push_back(read_token_object(entry));
   }
