@@ -11,6 +11,7 @@
 #include "analysis/import/formats.h"
 #include "analysis/import/json_document.h"
 #include "analysis/import/response_headers.h"
+#include "analysis/import/response_lines.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
@@ -31,7 +32,8 @@ void note_oddities(const JsonDocument& document, Response& response) {
 
 class Reader {
  public:
-  Reader(std::string_view name, const ResponseTaker& take) : m_name(name), m_take(take) {}
+  Reader(std::string_view name, const ResponseTaker& take, JsonDocument& document)
+      : m_name(name), m_take(take), m_document(document) {}
 
   Result<void> read(std::string_view text) {
     if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
@@ -175,37 +177,49 @@ class Reader {
       return trimmed(next_line(text, probe));
     }();
     if (m_document.parse(first) && is_line_of_stream(m_document.root())) return line_stream(text);
-    std::size_t good = 0;
     std::optional<Error> first_error;
+    std::size_t good = 0;
     while (at < text.size()) {
       const std::string_view line = trimmed(next_line(text, at));
       ++line_number;
       if (line.empty()) continue;
-      const std::string source = fmt::format("{}:{}", m_name, line_number);
-      if (auto done = m_document.parse(line); !done) {
-        Response broken;
-        broken.source = source;
-        broken.format = "unreadable";
-        broken.error = fmt::format("line {}: {}", line_number, done.error().message);
-        if (!first_error)
-          first_error = Error{.kind = ErrorKind::malformed,
-                              .message = fmt::format("{}: {}", display(), broken.error),
-                              .detail = {}};
-        if (auto given = m_take(std::move(broken)); !given) return given;
-        continue;
-      }
-      ++good;
-      if (auto done = value(m_document.root(), source); !done) return done;
+      std::optional<Error> problem;
+      if (auto done = single_line(line, line_number, problem); !done) return done;
+      if (!problem) ++good;
+      if (problem && !first_error) first_error = std::move(problem);
     }
     if (good == 0 && first_error) return tl::unexpected(*first_error);
     return {};
   }
 
-  static bool is_line_of_stream(JsonValue value) {
-    return (formats::is_ollama_body(value) && !value["done"].boolean().value_or(true)) ||
-           formats::is_bedrock_event(value) || value["object"].raw() == "chat.completion.chunk";
+ public:
+  // A line that cannot be read, or that holds something else, does not lose the others.
+  Result<void> single_line(std::string_view line, std::size_t number,
+                           std::optional<Error>& problem) {
+    const std::string source = fmt::format("{}:{}", m_name, number);
+    std::string reason;
+    if (auto done = m_document.parse(line); !done) {
+      reason = fmt::format("line {}: {}", number, done.error().message);
+      problem = Error{.kind = ErrorKind::malformed,
+                      .message = fmt::format("{}: {}", display(), reason),
+                      .detail = {}};
+    } else {
+      m_refused = false;
+      auto given = value(m_document.root(), source);
+      if (given) return given;
+      if (m_refused) return given;
+      problem = given.error();
+      reason = fmt::format("line {}: {}", number, given.error().message);
+    }
+    Response broken;
+    broken.source = source;
+    broken.format = "unreadable";
+    broken.custom_id = custom_id_of_line(line);
+    broken.error = std::move(reason);
+    return m_take(std::move(broken));
   }
 
+ private:
   Result<void> line_stream(std::string_view text) {
     std::size_t at = 0;
     std::size_t line_number = 0;
@@ -313,7 +327,9 @@ class Reader {
     // A scored prompt without a continuation is an answer to compare too.
     if (response.choices.empty() && !response.prompt_steps.empty()) (void)choice_at(response, 0);
     apply(m_block, response);
-    return m_take(std::move(response));
+    auto taken = m_take(std::move(response));
+    m_refused = !taken;
+    return taken;
   }
 
   // ---- HAR ----
@@ -337,7 +353,8 @@ class Reader {
         ++found;
         return m_take(std::move(response));
       };
-      (void)Reader(part, take).read(text);
+      JsonDocument inner;
+      (void)Reader(part, take, inner).read(text);
     }
     if (found > 0) return {};
     return fail(ErrorKind::malformed, fmt::format("{}: none of the {} recorded exchanges holds a "
@@ -348,14 +365,27 @@ class Reader {
   std::string m_name;
   const ResponseTaker& m_take;
   HeaderBlock m_block;
-  JsonDocument m_document;
+  bool m_refused = false;  // by m_take: that ends the reading
+  JsonDocument& m_document;
 };
 
 }  // namespace
 
 Result<void> read_responses(std::string_view text, std::string_view name,
                             const ResponseTaker& take) {
-  return Reader(name, take).read(text);
+  JsonDocument document;
+  return Reader(name, take, document).read(text);
+}
+
+Result<void> read_response_line(std::string_view line, std::string_view name, std::int64_t number,
+                                JsonDocument& document, const ResponseTaker& take) {
+  std::optional<Error> problem;
+  return Reader(name, take, document).single_line(line, static_cast<std::size_t>(number), problem);
+}
+
+bool is_line_of_stream(JsonValue value) {
+  return (formats::is_ollama_body(value) && !value["done"].boolean().value_or(true)) ||
+         formats::is_bedrock_event(value) || value["object"].raw() == "chat.completion.chunk";
 }
 
 Result<std::vector<Response>> read_responses(std::string_view text, std::string_view name) {

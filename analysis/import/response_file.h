@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "analysis/import/json_document.h"
 #include "analysis/import/response.h"
 #include "kernels/base/result.h"
 
@@ -24,5 +25,13 @@ using ResponseTaker = std::function<Result<void>(Response&&)>;
                                           const ResponseTaker& take);
 [[nodiscard]] Result<std::vector<Response>> read_responses(std::string_view text,
                                                            std::string_view name);
+
+// One line of a file of lines. It is given as one response or more; where it cannot be read, as
+// one with `error`. `document` is used for it and keeps its memory. Errors: only those of `take`.
+[[nodiscard]] Result<void> read_response_line(std::string_view line, std::string_view name,
+                                              std::int64_t number, JsonDocument& document,
+                                              const ResponseTaker& take);
+// Whether a line is an event of an answer's stream, not an answer of its own.
+[[nodiscard]] bool is_line_of_stream(JsonValue value);
 
 }  // namespace driftscope

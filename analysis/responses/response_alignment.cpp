@@ -6,18 +6,19 @@
 namespace driftscope {
 namespace {
 
-bool all_have_ids(const std::vector<ResponseStep>& steps) {
-  return std::all_of(steps.begin(), steps.end(),
-                     [](const ResponseStep& step) { return step.token.id.has_value(); });
+template <class Steps>
+bool all_have_ids(const Steps& steps) {
+  return !steps.any([](const ResponseStep& step) { return !step.token.id.has_value(); });
 }
 
-bool any_lossy(const std::vector<ResponseStep>& steps) {
-  return std::any_of(steps.begin(), steps.end(),
-                     [](const ResponseStep& step) { return step.token.lossy; });
+template <class Steps>
+bool any_lossy(const Steps& steps) {
+  return steps.any([](const ResponseStep& step) { return step.token.lossy; });
 }
 
-bool have_bytes(const std::vector<ResponseStep>& steps) {
-  return std::none_of(steps.begin(), steps.end(), [](const ResponseStep& step) {
+template <class Steps>
+bool have_bytes(const Steps& steps) {
+  return !steps.any([](const ResponseStep& step) {
     return step.token.bytes.empty() && !step.token.bytes_given && !step.text_of_group;
   });
 }

@@ -2,6 +2,7 @@
 // Internal to analysis/responses: the two sides of compare_responses(), and what is found of them.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -18,7 +19,22 @@ class ResponsePair {
   ResponseComparison run();
 
  private:
-  using Steps = std::vector<ResponseStep>;
+  // The steps of a channel that count, where they are.
+  class Steps {
+   public:
+    explicit Steps(std::vector<const ResponseStep*> steps) : m_steps(std::move(steps)) {}
+    [[nodiscard]] std::size_t size() const { return m_steps.size(); }
+    [[nodiscard]] bool empty() const { return m_steps.empty(); }
+    [[nodiscard]] const ResponseStep& operator[](std::size_t i) const { return *m_steps[i]; }
+    template <class Predicate>
+    [[nodiscard]] bool any(const Predicate& predicate) const {
+      return std::any_of(m_steps.begin(), m_steps.end(),
+                         [&](const ResponseStep* step) { return predicate(*step); });
+    }
+
+   private:
+    std::vector<const ResponseStep*> m_steps;
+  };
   [[nodiscard]] bool texts_known() const;
   void align();
   // One id that stands for two texts: the ids are of two vocabularies.

@@ -32,6 +32,7 @@ std::vector<std::pair<std::string, const Response*>> keyed(const std::vector<Res
   std::vector<std::pair<std::string, const Response*>> list;
   for (std::size_t i = 0; i < responses.size(); ++i) {
     std::string key = by_id ? responses[i].custom_id : std::to_string(i);
+    if (key.empty()) key = responses[i].source;
     if (const int count = ++seen[key]; count > 1) key += fmt::format("#{}", count);
     list.emplace_back(std::move(key), &responses[i]);
   }
@@ -39,8 +40,10 @@ std::vector<std::pair<std::string, const Response*>> keyed(const std::vector<Res
 }
 
 bool have_custom_ids(const std::vector<Response>& responses) {
-  return !responses.empty() && std::all_of(responses.begin(), responses.end(),
-                                           [](const Response& r) { return !r.custom_id.empty(); });
+  return !responses.empty() &&
+         std::all_of(responses.begin(), responses.end(), [](const Response& r) {
+           return !r.custom_id.empty() || r.format == "unreadable";
+         });
 }
 
 ResponseComparison without_answer(const Response& a, const Response& b) {
@@ -52,26 +55,6 @@ ResponseComparison without_answer(const Response& a, const Response& b) {
                                             : fmt::format("{} is an error, not an answer: {}",
                                                           failed.source, failed.error);
   return comparison;
-}
-
-void pair_choices(const std::string& key, const Response& a, const Response& b, PairedSides& out) {
-  if (a.choices.empty() || b.choices.empty()) {
-    out.pairs.push_back({key, without_answer(a, b)});
-    return;
-  }
-  for (std::size_t i = 0; i < a.choices.size(); ++i) {
-    const auto partner =
-        std::find_if(b.choices.begin(), b.choices.end(),
-                     [&](const ResponseChoice& c) { return c.index == a.choices[i].index; });
-    const std::string name =
-        a.choices.size() == 1 ? key : fmt::format("{} choice {}", key, a.choices[i].index);
-    if (partner == b.choices.end()) {
-      out.only_a.push_back(name);
-      continue;
-    }
-    out.pairs.push_back(
-        {name, compare_responses(a, i, b, static_cast<std::size_t>(partner - b.choices.begin()))});
-  }
 }
 
 }  // namespace
@@ -105,6 +88,32 @@ std::vector<AnswerCluster> cluster_answers(const std::vector<Answer>& answers) {
                      return a.members.size() > b.members.size();
                    });
   return clusters;
+}
+
+void pair_choices(const std::string& key, const Response& a, const Response& b, PairedSides& out) {
+  if (a.choices.empty() || b.choices.empty()) {
+    out.pairs.push_back({key, without_answer(a, b)});
+    return;
+  }
+  for (std::size_t i = 0; i < a.choices.size(); ++i) {
+    const auto partner =
+        std::find_if(b.choices.begin(), b.choices.end(),
+                     [&](const ResponseChoice& c) { return c.index == a.choices[i].index; });
+    const std::string name =
+        a.choices.size() == 1 ? key : fmt::format("{} choice {}", key, a.choices[i].index);
+    if (partner == b.choices.end()) {
+      out.only_a.push_back(name);
+      continue;
+    }
+    out.pairs.push_back(
+        {name, compare_responses(a, i, b, static_cast<std::size_t>(partner - b.choices.begin()))});
+  }
+  for (const ResponseChoice& choice : b.choices) {
+    const bool paired =
+        std::any_of(a.choices.begin(), a.choices.end(),
+                    [&](const ResponseChoice& c) { return c.index == choice.index; });
+    if (!paired) out.only_b.push_back(fmt::format("{} choice {}", key, choice.index));
+  }
 }
 
 PairedSides pair_sides(const std::vector<Response>& a, const std::vector<Response>& b) {

@@ -38,8 +38,13 @@ struct PairedSides {
   std::vector<AnswerPair> pairs;
   std::vector<std::string> only_a, only_b;  // keys without a partner
 };
+// A response that could not be read and has no custom_id does not decide how the others are joined;
+// where they are joined by custom_id, its key is its source.
 [[nodiscard]] PairedSides pair_sides(const std::vector<Response>& a,
                                      const std::vector<Response>& b);
+// The choices of two responses under a key, added to `out`; with choices of A and B under "key
+// choice N".
+void pair_choices(const std::string& key, const Response& a, const Response& b, PairedSides& out);
 
 // The strongest tier that every pair reaches; inconclusive where one is.
 [[nodiscard]] Tier weakest_tier(const std::vector<AnswerPair>& pairs);

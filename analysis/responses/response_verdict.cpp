@@ -17,16 +17,23 @@ const ResponseChannel& compared_channel(const ResponseChoice& choice) {
   return refused ? choice.refusal : choice.content;
 }
 
-std::vector<ResponseStep> visible_steps(const ResponseChannel& channel) {
-  std::vector<ResponseStep> steps;
-  std::string joined;
+std::vector<const ResponseStep*> places_of_visible_steps(const ResponseChannel& channel) {
+  std::vector<const ResponseStep*> steps;
+  steps.reserve(channel.steps.size());
+  std::size_t joined = 0;
   for (const ResponseStep& step : channel.steps) {
     const bool past_text = channel.has_text && !step.special && step.token.bytes_given &&
-                           joined.size() >= channel.text.size() && !channel.text.empty();
+                           joined >= channel.text.size() && !channel.text.empty();
     if (step.special || past_text) continue;
-    joined += step.token.bytes;
-    steps.push_back(step);
+    joined += step.token.bytes.size();
+    steps.push_back(&step);
   }
+  return steps;
+}
+
+std::vector<ResponseStep> visible_steps(const ResponseChannel& channel) {
+  std::vector<ResponseStep> steps;
+  for (const ResponseStep* step : places_of_visible_steps(channel)) steps.push_back(*step);
   return steps;
 }
 
@@ -53,8 +60,8 @@ ResponsePair::ResponsePair(const Response& a, std::size_t choice_a, const Respon
       m_choice_b(b.choices[choice_b]),
       m_channel_a(compared_channel(m_choice_a)),
       m_channel_b(compared_channel(m_choice_b)),
-      m_steps_a(visible_steps(m_channel_a)),
-      m_steps_b(visible_steps(m_channel_b)),
+      m_steps_a(places_of_visible_steps(m_channel_a)),
+      m_steps_b(places_of_visible_steps(m_channel_b)),
       m_text_a(channel_text(m_channel_a)),
       m_text_b(channel_text(m_channel_b)) {
   m_out.source_a = a.source;

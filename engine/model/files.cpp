@@ -115,6 +115,17 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 MappedFile::~MappedFile() { release(); }
 
+void MappedFile::forget(std::string_view part) const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = static_cast<std::size_t>(part.data() - m_data);
+  const std::size_t first = (begin + page - 1) / page * page;
+  // The last page of the file is whole even where the file ends inside of it.
+  const std::size_t end = begin + part.size();
+  const std::size_t last = end == m_size ? end : end / page * page;
+  if (first >= last) return;
+  (void)::madvise(const_cast<char*>(m_data) + first, last - first, MADV_DONTNEED);
+}
+
 void MappedFile::release() noexcept {
   if (m_data == nullptr) return;
   // munmap takes a non-const pointer but does not write through it.

@@ -49,6 +49,9 @@ class MappedFile {
 
   [[nodiscard]] std::string_view bytes() const { return {m_data, m_size}; }
   [[nodiscard]] std::size_t hard_links() const { return m_hard_links; }
+  // `part` of bytes() was read: the pages wholly inside of it are given back to the system, so that
+  // a file larger than memory can be read from front to back. They come again when touched.
+  void forget(std::string_view part) const;
 
  private:
   MappedFile() = default;

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/import/response_lines.h"
+
+#include <utility>
+
+#include "analysis/import/json_document.h"
+#include "analysis/import/response_file.h"
+#include "analysis/import/response_headers.h"
+
+namespace driftscope {
+namespace {
+
+constexpr std::size_t kStretch = std::size_t{64} << 20U;  // between two calls of `passed`
+
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+// Walks over the members of an object without reading what is in them.
+class MemberScan {
+ public:
+  explicit MemberScan(std::string_view text) : m_text(text) {}
+
+  std::string custom_id() {
+    if (!take('{')) return {};
+    std::string_view id;
+    bool answered = false;
+    while (!(answered && !id.empty())) {
+      const std::string_view key = quoted();
+      if (key.empty() || !take(':')) break;
+      answered = answered || key == "\"response\"" || key == "\"error\"" || key == "\"result\"";
+      if (answered && !id.empty()) break;
+      skip_space();
+      const std::size_t begin = m_at;
+      if (!skip_value()) break;
+      if (key == "\"custom_id\"" && id.empty()) id = m_text.substr(begin, m_at - begin);
+      if (!take(',')) break;
+    }
+    if (!answered || !id.starts_with('"')) return {};
+    JsonDocument document;
+    return document.parse(id) ? document.root().text() : std::string();
+  }
+
+ private:
+  void skip_space() {
+    while (m_at < m_text.size() && is_space(m_text[m_at])) ++m_at;
+  }
+  bool take(char wanted) {
+    skip_space();
+    if (m_at >= m_text.size() || m_text[m_at] != wanted) return false;
+    ++m_at;
+    return true;
+  }
+  // A text with its quotes; empty where there is none.
+  std::string_view quoted() {
+    skip_space();
+    const std::size_t begin = m_at;
+    if (m_at >= m_text.size() || m_text[m_at] != '"') return {};
+    for (++m_at; m_at < m_text.size(); ++m_at) {
+      if (m_text[m_at] == '\\') {
+        ++m_at;
+      } else if (m_text[m_at] == '"') {
+        ++m_at;
+        return m_text.substr(begin, m_at - begin);
+      }
+    }
+    return {};
+  }
+  bool skip_value() {
+    std::size_t depth = 0;
+    do {
+      m_at = m_text.find_first_of("\"{}[],", m_at);
+      if (m_at == std::string_view::npos) return false;
+      const char c = m_text[m_at];
+      if (c == '"') {
+        if (quoted().empty()) return false;
+        if (depth == 0) return true;
+        continue;
+      }
+      if (depth == 0 && (c == ',' || c == '}' || c == ']')) return true;  // behind a word
+      if (c == '{' || c == '[') ++depth;
+      if (c == '}' || c == ']') --depth;
+      ++m_at;
+    } while (depth > 0);
+    return true;
+  }
+
+  std::string_view m_text;
+  std::size_t m_at = 0;
+};
+
+// Whether the first lines are objects of their own that are no events of one answer's stream.
+bool holds_lines(std::string_view text) {
+  JsonDocument document;
+  std::size_t at = 0;
+  std::size_t objects = 0;
+  std::size_t readable = 0;
+  while (at < text.size() && objects < 3) {
+    const std::string_view line = trimmed(next_line(text, at));
+    if (line.empty()) continue;
+    if (!line.starts_with('{')) return false;
+    ++objects;
+    if (!document.parse(line)) continue;
+    ++readable;
+    if (is_line_of_stream(document.root())) return false;
+  }
+  return objects >= 2 && readable >= 1;
+}
+
+}  // namespace
+
+std::string custom_id_of_line(std::string_view line) { return MemberScan(line).custom_id(); }
+
+std::optional<ResponseLines> find_response_lines(
+    std::string_view text, const std::function<void(std::string_view)>& passed) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+  if (!holds_lines(text)) return std::nullopt;
+  ResponseLines found;
+  found.by_custom_id = true;
+  JsonDocument document;
+  std::size_t told = 0;
+  std::int64_t number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view line = trimmed(next_line(text, at));
+    ++number;
+    if (line.empty()) continue;
+    if (line.starts_with('[')) return std::nullopt;
+    found.lines.push_back({.text = line, .number = number});
+    if (found.by_custom_id) {
+      std::string id = custom_id_of_line(line);
+      if (id.empty() && document.parse(line)) found.by_custom_id = false;
+      found.lines.back().custom_id = std::move(id);
+    }
+    if (passed && (at - told >= kStretch || at >= text.size())) {
+      passed(text.substr(told, at - told));
+      told = at;
+    }
+  }
+  return found;
+}
+
+struct LineReader::Memory {
+  JsonDocument document;
+};
+
+LineReader::LineReader() : m_memory(std::make_unique<Memory>()) {}
+LineReader::~LineReader() = default;
+
+std::vector<Response> LineReader::read(const ResponseLine& line, std::string_view name) {
+  std::vector<Response> responses;
+  const ResponseTaker take = [&](Response&& response) -> Result<void> {
+    responses.push_back(std::move(response));
+    return {};
+  };
+  // Only `take` could fail.
+  (void)read_response_line(line.text, name, line.number, m_memory->document, take);
+  return responses;
+}
+
+}  // namespace driftscope

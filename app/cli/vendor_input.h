@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// A saved file of answers, mapped where it is a file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/model/files.h"
+#include "kernels/base/result.h"
+
+namespace driftscope::cli {
+
+class VendorInput {
+ public:
+  // "-" is standard input.
+  [[nodiscard]] static Result<VendorInput> open(const std::string& path);
+  [[nodiscard]] std::string_view bytes() const { return m_mapped ? m_mapped->bytes() : m_text; }
+  [[nodiscard]] const std::string& name() const { return m_name; }
+  // Lets go of the memory behind a part that was read. It can be read again, more slowly.
+  void forget(std::string_view part) const {
+    if (m_mapped) m_mapped->forget(part);
+  }
+
+ private:
+  std::string m_name;
+  std::string m_text;
+  std::optional<MappedFile> m_mapped;
+};
+
+}  // namespace driftscope::cli
