@@ -38,6 +38,16 @@ std::string share_text(const Share& share) {
                      100.0 * share.value, 100.0 * share.low, 100.0 * share.high);
 }
 
+std::string tested_text(const PromptComparison& prompt) {
+  const TwoSampleTest& test = prompt.test;
+  if (test.permutations == 0 ||
+      (test.samples_a == prompt.a.samples && test.samples_b == prompt.b.samples)) {
+    return "";
+  }
+  return fmt::format("; tested on {} and {} of them, evenly chosen", test.samples_a,
+                     test.samples_b);
+}
+
 std::string needed_text(const TwoSampleTest& test) {
   if (test.smallest_p > 0.05) {
     return fmt::format("; so few samples cannot give a p below {:.2g}: nothing can be told",
@@ -61,6 +71,8 @@ Json population_json(const PopulationComparison& comparison) {
          {"p_value", prompt.test.p_value},
          {"p_value_corrected", prompt.corrected_p},
          {"permutations", prompt.test.permutations},
+         {"tested_a", prompt.test.samples_a},
+         {"tested_b", prompt.test.samples_b},
          {"smallest_p_value", prompt.test.smallest_p},
          {"samples_needed",
           prompt.test.samples_needed ? Json(*prompt.test.samples_needed) : Json()},
@@ -97,7 +109,7 @@ std::string population_text(const PopulationComparison& comparison) {
         prompt.logprobs_known ? fmt::format("; mean logprobs: KS {:.3g}, p {:.3g}",
                                             prompt.logprobs.statistic, prompt.logprobs.p_value)
                               : "",
-        needed_text(prompt.test));
+        tested_text(prompt) + needed_text(prompt.test));
   }
   return out;
 }

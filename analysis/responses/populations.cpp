@@ -11,6 +11,8 @@
 #include <set>
 #include <utility>
 
+#include "analysis/responses/agreement.h"
+
 namespace driftscope {
 namespace {
 
@@ -43,51 +45,78 @@ class Random {
   std::uint64_t m_state;
 };
 
-double hamming_kernel(const SymbolSequence& x, const SymbolSequence& y, std::size_t length) {
-  const std::size_t shorter = std::min(x.size(), y.size());
-  std::size_t equal = length - std::max(x.size(), y.size());  // padding agrees with padding
-  for (std::size_t i = 0; i < shorter; ++i) equal += x[i] == y[i] ? 1U : 0U;
-  return static_cast<double>(equal) / static_cast<double>(length);
-}
-
-// All pairs of the samples of both sides, [n, n].
-std::vector<double> gram_matrix(std::span<const SymbolSequence> a,
-                                std::span<const SymbolSequence> b) {
-  std::vector<const SymbolSequence*> all;
-  for (const SymbolSequence& sequence : a) all.push_back(&sequence);
-  for (const SymbolSequence& sequence : b) all.push_back(&sequence);
-  std::size_t length = 1;
-  for (const SymbolSequence* sequence : all) length = std::max(length, sequence->size());
-  const std::size_t n = all.size();
-  std::vector<double> gram(n * n, 1.0);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = i + 1; j < n; ++j) {
-      gram[i * n + j] = gram[j * n + i] = hamming_kernel(*all[i], *all[j], length);
-    }
-  }
-  return gram;
-}
-
-// Unbiased squared MMD when `members` are side A.
-double discrepancy(const std::vector<double>& gram, const std::vector<double>& row_sums,
-                   std::span<const std::size_t> order, std::size_t count_a) {
-  const std::size_t n = order.size();
-  double within_a = 0.0;
-  double rows_a = 0.0;
-  double total = 0.0;
-  for (const double sum : row_sums) total += sum;
-  for (std::size_t i = 0; i < count_a; ++i) {
-    const double* row = gram.data() + order[i] * n;
-    rows_a += row_sums[order[i]];
-    for (std::size_t j = 0; j < count_a; ++j) within_a += row[order[j]];
-  }
-  const double across = rows_a - within_a;
-  const double within_b = total - within_a - 2.0 * across;
+// Unbiased squared MMD of side A, `count_a` members of the matrix, and the others.
+double discrepancy(const AgreementMatrix& matrix, std::int64_t within_a, std::int64_t rows_a,
+                   std::int64_t total, std::size_t count_a) {
+  const std::int64_t across = rows_a - within_a;
+  const std::int64_t within_b = total - within_a - 2 * across;
   const auto m = static_cast<double>(count_a);
-  const auto k = static_cast<double>(n - count_a);
-  // The diagonal, 1 each, is not part of the unbiased means.
-  return (within_a - m) / (m * (m - 1.0)) + (within_b - k) / (k * (k - 1.0)) -
-         2.0 * across / (m * k);
+  const auto k = static_cast<double>(matrix.size() - count_a);
+  // The diagonal, the whole length each, is not part of the unbiased means.
+  const std::int64_t own_a = static_cast<std::int64_t>(count_a) * matrix.length();
+  const std::int64_t own_b = static_cast<std::int64_t>(matrix.size() - count_a) * matrix.length();
+  return (static_cast<double>(within_a - own_a) / (m * (m - 1.0)) +
+          static_cast<double>(within_b - own_b) / (k * (k - 1.0)) -
+          2.0 * static_cast<double>(across) / (m * k)) /
+         static_cast<double>(matrix.length());
+}
+
+// The statistic of the true split, then of each permutation.
+std::vector<double> discrepancies(const AgreementMatrix& matrix, std::size_t count_a,
+                                  std::int64_t permutations, std::uint64_t seed,
+                                  Parallel& parallel) {
+  constexpr std::size_t kBlock = 8;  // sets of a task: a row that was loaded serves all of them
+  const std::size_t n = matrix.size();
+  const auto count = static_cast<std::size_t>(permutations) + 1;
+  // Which samples are side A, a bit each: drawn one after the other, whoever computes them.
+  std::vector<std::vector<bool>> sides(count, std::vector<bool>(n, false));
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  Random random(seed);
+  for (std::size_t round = 0; round < count; ++round) {
+    for (std::size_t i = 0; i < count_a; ++i) sides[round][order[i]] = true;
+    for (std::size_t i = n - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
+  }
+  std::int64_t total = 0;
+  for (std::size_t i = 0; i < n; ++i) total += matrix.row_sum(i);
+  std::vector<double> values(count);
+  const auto task = [&](std::size_t block, int) {
+    const std::size_t first = block * kBlock;
+    const std::size_t sets = std::min(kBlock, count - first);
+    std::vector<std::int16_t> members(sets * matrix.padded_size(), 0);
+    std::vector<std::int64_t> rows(sets, 0);
+    for (std::size_t set = 0; set < sets; ++set) {
+      for (std::size_t i = 0; i < n; ++i) {
+        if (!sides[first + set][i]) continue;
+        members[set * matrix.padded_size() + i] = 1;
+        rows[set] += matrix.row_sum(i);
+      }
+    }
+    const std::vector<std::int64_t> within = matrix.sums_within(members.data(), sets);
+    for (std::size_t set = 0; set < sets; ++set) {
+      values[first + set] = discrepancy(matrix, within[set], rows[set], total, count_a);
+    }
+  };
+  parallel.run((count + kBlock - 1) / kBlock, task);
+  return values;
+}
+
+// Every so many of a side's samples, `wanted` at most.
+void choose_samples(std::span<const SymbolSequence> side, std::size_t wanted,
+                    std::vector<const SymbolSequence*>& chosen) {
+  const std::size_t count = std::min(side.size(), wanted);
+  for (std::size_t i = 0; i < count; ++i) chosen.push_back(&side[i * side.size() / count]);
+}
+
+// Samples of a side that can be tested within the limits.
+std::size_t most_samples(std::span<const SymbolSequence> a, std::span<const SymbolSequence> b) {
+  std::size_t length = 1;
+  for (const auto& side : {a, b}) {
+    for (const SymbolSequence& sequence : side) length = std::max(length, sequence.size());
+  }
+  // Pairs of two sides of this many each: 2 n^2.
+  const double fitting = std::sqrt(0.5 * kMostComparisons / static_cast<double>(length));
+  return std::max<std::size_t>(2, std::min(kMostTested, static_cast<std::size_t>(fitting)));
 }
 
 double kolmogorov_tail(double lambda) {
@@ -151,32 +180,38 @@ Share share_of(std::int64_t hits, std::int64_t count) {
 
 TwoSampleTest two_sample_test(std::span<const SymbolSequence> a, std::span<const SymbolSequence> b,
                               std::int64_t permutations, std::uint64_t seed) {
+  SerialParallel serial;
+  return two_sample_test(a, b, permutations, seed, serial);
+}
+
+TwoSampleTest two_sample_test(std::span<const SymbolSequence> a, std::span<const SymbolSequence> b,
+                              std::int64_t permutations, std::uint64_t seed, Parallel& parallel) {
   TwoSampleTest test;
   if (a.size() < 2 || b.size() < 2) return test;
-  const std::vector<double> gram = gram_matrix(a, b);
-  const std::size_t n = a.size() + b.size();
-  std::vector<double> row_sums(n, 0.0);
-  for (std::size_t i = 0; i < n; ++i) {
-    for (std::size_t j = 0; j < n; ++j) row_sums[i] += gram[i * n + j];
-  }
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  test.statistic = discrepancy(gram, row_sums, order, a.size());
-  Random random(seed);
+  const std::size_t most = most_samples(a, b);
+  std::vector<const SymbolSequence*> samples;
+  choose_samples(a, most, samples);
+  const std::size_t count_a = samples.size();
+  choose_samples(b, most, samples);
+  const std::size_t count_b = samples.size() - count_a;
+  test.samples_a = static_cast<std::int64_t>(count_a);
+  test.samples_b = static_cast<std::int64_t>(count_b);
+  const AgreementMatrix matrix(samples, parallel);
+  const std::vector<double> values = discrepancies(matrix, count_a, permutations, seed, parallel);
+  test.statistic = values[0];
   std::int64_t reached = 0;
   double sum = 0.0;
   double squares = 0.0;
-  // Sums of the same terms in another order differ in their last bits; that is no larger value.
+  // Equal in exact arithmetic, two of them may differ in their last bits; that is no larger value.
   const double threshold = test.statistic - 1e-12;
-  for (std::int64_t round = 0; round < permutations; ++round) {
-    for (std::size_t i = n - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
-    const double value = discrepancy(gram, row_sums, order, a.size());
-    if (value >= threshold) ++reached;
-    sum += value;
-    squares += value * value;
+  for (std::size_t round = 1; round < values.size(); ++round) {
+    if (values[round] >= threshold) ++reached;
+    sum += values[round];
+    squares += values[round] * values[round];
   }
   test.permutations = permutations;
-  test.smallest_p = smallest_p_value(a.size(), b.size());
+  test.smallest_p =
+      std::max(smallest_p_value(count_a, count_b), 1.0 / static_cast<double>(1 + permutations));
   test.p_value = static_cast<double>(1 + reached) / static_cast<double>(1 + permutations);
   if (permutations < 2) return test;
   const auto rounds = static_cast<double>(permutations);
@@ -185,7 +220,7 @@ TwoSampleTest two_sample_test(std::span<const SymbolSequence> a, std::span<const
   if (test.statistic > 0.0 && test.null_deviation > 0.0) {
     // The statistic's deviation under the null falls as one over the number of samples.
     const double factor = test.null_deviation * (kNormal95 + kNormal80) / test.statistic;
-    const auto smaller = static_cast<double>(std::min(a.size(), b.size()));
+    const auto smaller = static_cast<double>(std::min(count_a, count_b));
     // Not found with these: more than these are needed, whatever the approximation says.
     const double least = test.p_value > kLevel ? smaller + 1.0 : 0.0;
     const double needed = std::max(least, std::ceil(factor * smaller));
@@ -256,6 +291,13 @@ double first_difference(const SymbolSequence& a, const SymbolSequence& b) {
 PopulationComparison compare_populations(std::span<const SampleGroup> a,
                                          std::span<const SampleGroup> b, std::int64_t permutations,
                                          std::uint64_t seed) {
+  SerialParallel serial;
+  return compare_populations(a, b, permutations, seed, serial);
+}
+
+PopulationComparison compare_populations(std::span<const SampleGroup> a,
+                                         std::span<const SampleGroup> b, std::int64_t permutations,
+                                         std::uint64_t seed, Parallel& parallel) {
   PopulationComparison out;
   std::map<std::string, const SampleGroup*> partners;
   for (const SampleGroup& group : b) partners.emplace(group.prompt, &group);
@@ -270,8 +312,8 @@ PopulationComparison compare_populations(std::span<const SampleGroup> a,
     prompt.prompt = group.prompt;
     prompt.a = summarise(group);
     prompt.b = summarise(other);
-    prompt.test =
-        two_sample_test(group.sequences, other.sequences, permutations, seed + out.prompts.size());
+    prompt.test = two_sample_test(group.sequences, other.sequences, permutations,
+                                  seed + out.prompts.size(), parallel);
     prompt.logprobs_known = group.mean_logprobs.size() > 1 && other.mean_logprobs.size() > 1;
     if (prompt.logprobs_known) {
       prompt.logprobs = kolmogorov_smirnov(group.mean_logprobs, other.mean_logprobs);
@@ -300,6 +342,10 @@ PopulationComparison compare_populations(std::span<const SampleGroup> a,
   out.unique_a = share_of(unique_a, samples_a);
   out.unique_b = share_of(unique_b, samples_b);
   return out;
+}
+
+std::int64_t usual_permutations(std::size_t prompts) {
+  return std::max<std::int64_t>(1000, 100 * static_cast<std::int64_t>(prompts));
 }
 
 std::string normalised_answer(std::string_view text) {

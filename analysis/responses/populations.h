@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/parallel.h"
+
 namespace driftscope {
 
 // An answer as a sequence of symbols: token ids where all samples have them, else code points.
@@ -31,18 +33,29 @@ struct TwoSampleTest {
   double statistic = 0.0;
   double p_value = 1.0;  // (1 + permutations that reach the statistic) / (1 + permutations)
   std::int64_t permutations = 0;
+  // Samples of each side that were tested: all, unless a side has more than kMostTested or the
+  // comparisons of all pairs would be more than kMostComparisons; then every so many of them.
+  std::int64_t samples_a = 0, samples_b = 0;
   double null_deviation = 0.0;  // of the statistic over the permutations
-  // Smallest p-value that so few samples can give: one over the number of ways to deal them out.
+  // Smallest p-value that so few samples can give, one over the number of ways to deal them out, or
+  // so few permutations.
   double smallest_p = 1.0;
   // Samples of each side with which an effect of this size would be found at 5% in 80% of the
   // cases, by the normal approximation; empty where the statistic is not above 0.
   std::optional<std::int64_t> samples_needed = {};
 };
+inline constexpr std::size_t kMostTested = 5000;    // of a side: memory grows with the square
+inline constexpr double kMostComparisons = 1.5e11;  // of two symbols: some ten seconds
 // `seed` chooses the permutations; the same seed gives the same p-value. Each side has two samples
 // or more, else the test has p-value 1 and no permutations.
 [[nodiscard]] TwoSampleTest two_sample_test(std::span<const SymbolSequence> a,
                                             std::span<const SymbolSequence> b,
                                             std::int64_t permutations, std::uint64_t seed);
+// The same bits whatever the number of workers.
+[[nodiscard]] TwoSampleTest two_sample_test(std::span<const SymbolSequence> a,
+                                            std::span<const SymbolSequence> b,
+                                            std::int64_t permutations, std::uint64_t seed,
+                                            Parallel& parallel);
 
 // Largest distance of two empirical distributions, and the asymptotic p-value of Kolmogorov and
 // Smirnov with Stephens' correction for small samples. Values: independent, one per answer.
@@ -100,11 +113,18 @@ struct PopulationComparison {
   std::int64_t changed = 0;
 };
 
+// Permutations with which a change of one of `prompts` prompts can pass Holm's correction at 5%,
+// with room: 1,000, or 100 for each prompt.
+[[nodiscard]] std::int64_t usual_permutations(std::size_t prompts);
 // Groups of the same name are compared; names without a partner are left out.
 [[nodiscard]] PopulationComparison compare_populations(std::span<const SampleGroup> a,
                                                        std::span<const SampleGroup> b,
                                                        std::int64_t permutations,
                                                        std::uint64_t seed);
+[[nodiscard]] PopulationComparison compare_populations(std::span<const SampleGroup> a,
+                                                       std::span<const SampleGroup> b,
+                                                       std::int64_t permutations,
+                                                       std::uint64_t seed, Parallel& parallel);
 
 // Lower case, runs of white space as one space, none at the ends, no punctuation at the end.
 [[nodiscard]] std::string normalised_answer(std::string_view text);

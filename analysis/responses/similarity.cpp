@@ -2,10 +2,11 @@
 #include "analysis/responses/similarity.h"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
-#include <map>
-#include <numeric>
+#include <iterator>
 #include <span>
+#include <unordered_map>
 
 #include "kernels/base/utf8.h"
 
@@ -40,44 +41,139 @@ std::vector<std::u32string> words(const std::u32string& text) {
   return out;
 }
 
-// Levenshtein's distance with one row, after the common ends are taken off.
-template <class Sequence>
-std::size_t edit_distance(const Sequence& a, const Sequence& b) {
-  std::size_t begin = 0;
-  while (begin < a.size() && begin < b.size() && a[begin] == b[begin]) ++begin;
-  std::size_t end_a = a.size();
-  std::size_t end_b = b.size();
-  while (end_a > begin && end_b > begin && a[end_a - 1] == b[end_b - 1]) {
-    --end_a;
-    --end_b;
-  }
-  std::vector<std::size_t> row(end_b - begin + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = begin; i < end_a; ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i - begin + 1;
-    for (std::size_t j = begin; j < end_b; ++j) {
-      const std::size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j - begin + 1];
-      row[j - begin + 1] = std::min({replaced, diagonal + 1, row[j - begin] + 1});
+// Levenshtein's distance by bit vectors (Myers 1999, in blocks of 64 rows as in Hyyrö 2003), after
+// the common ends are taken off. Symbols are small numbers.
+class BitRows {
+ public:
+  BitRows(std::span<const std::uint32_t> rows, std::size_t symbols)
+      : m_size(rows.size()),
+        m_blocks((rows.size() + 63) / 64),
+        m_matches(symbols * m_blocks, 0),
+        m_up(m_blocks, ~std::uint64_t{0}),
+        m_down(m_blocks, 0) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      m_matches[rows[i] * m_blocks + i / 64] |= std::uint64_t{1} << (i % 64);
     }
   }
-  return row.back();
+
+  // The next column; returns by how much the distance in the last row changes.
+  int advance(std::uint32_t symbol) {
+    const std::uint64_t* matches = m_matches.data() + symbol * m_blocks;
+    int carry = 1;  // in the row above the first, every column adds one
+    for (std::size_t block = 0; block < m_blocks; ++block) {
+      const std::size_t last = block + 1 == m_blocks ? (m_size - 1) % 64 : 63;
+      carry = step(matches[block], m_up[block], m_down[block], carry, last);
+    }
+    return carry;
+  }
+
+ private:
+  // `up` and `down`: rows in which the distance is one more, or one less, than in the row above.
+  static int step(std::uint64_t match, std::uint64_t& up, std::uint64_t& down, int carry,
+                  std::size_t last) {
+    const std::uint64_t vertical = match | down;
+    match |= carry < 0 ? 1U : 0U;
+    const std::uint64_t diagonal = (((match & up) + up) ^ up) | match;
+    std::uint64_t more = down | ~(diagonal | up);
+    std::uint64_t less = up & diagonal;
+    const int out = static_cast<int>((more >> last) & 1U) - static_cast<int>((less >> last) & 1U);
+    more = (more << 1U) | (carry > 0 ? 1U : 0U);
+    less = (less << 1U) | (carry < 0 ? 1U : 0U);
+    up = less | ~(vertical | more);
+    down = more & vertical;
+    return out;
+  }
+
+  std::size_t m_size, m_blocks;
+  std::vector<std::uint64_t> m_matches;  // [symbols, blocks]
+  std::vector<std::uint64_t> m_up, m_down;
+};
+
+std::size_t edit_distance(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b,
+                          std::size_t symbols) {
+  while (!a.empty() && !b.empty() && a.front() == b.front()) {
+    a = a.subspan(1);
+    b = b.subspan(1);
+  }
+  while (!a.empty() && !b.empty() && a.back() == b.back()) {
+    a = a.first(a.size() - 1);
+    b = b.first(b.size() - 1);
+  }
+  if (a.empty() || b.empty()) return a.size() + b.size();
+  BitRows rows(a, symbols);
+  auto distance = static_cast<std::ptrdiff_t>(a.size());
+  for (const std::uint32_t symbol : b) distance += rows.advance(symbol);
+  return static_cast<std::size_t>(distance);
 }
 
 template <class Sequence>
 double edit_similarity(const Sequence& a, const Sequence& b) {
   const std::size_t longer = std::max(a.size(), b.size());
   if (longer == 0) return 1.0;
-  return 1.0 - static_cast<double>(edit_distance(a, b)) / static_cast<double>(longer);
+  std::unordered_map<typename Sequence::value_type, std::uint32_t> known;
+  const auto numbered = [&](const Sequence& sequence) {
+    std::vector<std::uint32_t> out;
+    out.reserve(sequence.size());
+    for (const auto& symbol : sequence) {
+      out.push_back(
+          known.try_emplace(symbol, static_cast<std::uint32_t>(known.size())).first->second);
+    }
+    return out;
+  };
+  const std::vector<std::uint32_t> x = numbered(a);
+  const std::vector<std::uint32_t> y = numbered(b);
+  return 1.0 - static_cast<double>(edit_distance(x, y, known.size())) / static_cast<double>(longer);
 }
 
-using Grams = std::map<std::u32string_view, std::int64_t>;
+// Numbers for pairs (number of a gram's front, last character): equal grams have equal numbers.
+// Open addressing; the table has room for all grams of two texts.
+class GramNumbers {
+ public:
+  explicit GramNumbers(std::size_t most) : m_slots(std::bit_ceil(2 * most + 2)) {}
+  void clear() {
+    std::fill(m_slots.begin(), m_slots.end(), Slot{});
+    m_next = 0;
+  }
+  std::uint32_t number(std::uint32_t front, char32_t last) {
+    const std::uint64_t key = (std::uint64_t{front} << 21U | std::uint64_t{last}) + 1;
+    std::size_t at = (key * 0x9E3779B97F4A7C15U) >> 20U;
+    for (;; ++at) {
+      Slot& slot = m_slots[at & (m_slots.size() - 1)];
+      if (slot.key == key) return slot.number;
+      if (slot.key != 0) continue;
+      slot = {key, m_next++};
+      return slot.number;
+    }
+  }
+  [[nodiscard]] std::size_t count() const { return m_next; }
 
-Grams grams_of(std::u32string_view text, std::size_t length) {
-  Grams grams;
-  for (std::size_t i = 0; i + length <= text.size(); ++i) ++grams[text.substr(i, length)];
-  return grams;
+ private:
+  struct Slot {
+    std::uint64_t key = 0;
+    std::uint32_t number = 0;
+  };
+  std::vector<Slot> m_slots;
+  std::uint32_t m_next = 0;
+};
+
+// The numbers of the grams one character longer, from each place of the text at which they fit.
+void lengthen(std::u32string_view text, std::size_t length, GramNumbers& numbers,
+              std::vector<std::uint32_t>& grams) {
+  const std::size_t count = text.size() >= length ? text.size() - length + 1 : 0;
+  grams.resize(length == 1 ? count : std::min(grams.size(), count), 0);
+  for (std::size_t i = 0; i < grams.size(); ++i) {
+    grams[i] = numbers.number(grams[i], text[i + length - 1]);
+  }
+}
+
+// Grams that both texts have, as often as both have them.
+double shared_grams(const std::vector<std::uint32_t>& a, const std::vector<std::uint32_t>& b,
+                    std::size_t numbers, std::vector<std::int32_t>& counts) {
+  counts.assign(numbers, 0);
+  for (const std::uint32_t gram : a) ++counts[gram];
+  std::int64_t shared = 0;
+  for (const std::uint32_t gram : b) shared += counts[gram]-- > 0 ? 1 : 0;
+  return static_cast<double>(shared);
 }
 
 double chrf(const std::u32string& a, const std::u32string& b) {
@@ -89,15 +185,15 @@ double chrf(const std::u32string& a, const std::u32string& b) {
   double precision = 0.0;
   double recall = 0.0;
   double orders = 0.0;
+  GramNumbers numbers(x.size() + y.size());
+  std::vector<std::uint32_t> of_x, of_y;
+  std::vector<std::int32_t> counts;
   for (std::size_t length = 1; length <= kLongestGram; ++length) {
     if (x.size() < length && y.size() < length) break;
-    const Grams of_a = grams_of(x, length);
-    const Grams of_b = grams_of(y, length);
-    double shared = 0.0;
-    for (const auto& [gram, count] : of_b) {
-      const auto found = of_a.find(gram);
-      if (found != of_a.end()) shared += static_cast<double>(std::min(count, found->second));
-    }
+    numbers.clear();
+    lengthen(x, length, numbers, of_x);
+    lengthen(y, length, numbers, of_y);
+    const double shared = shared_grams(of_x, of_y, numbers.count(), counts);
     const auto total = [&](std::size_t size) {
       return size >= length ? static_cast<double>(size - length + 1) : 0.0;
     };

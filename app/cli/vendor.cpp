@@ -6,15 +6,15 @@
 #include "analysis/import/formats.h"
 #include "analysis/import/response_file.h"
 #include "analysis/responses/kld_statistics.h"
-#include "analysis/responses/population_documents.h"
 #include "analysis/responses/response_documents.h"
 #include "analysis/responses/response_lint.h"
 #include "analysis/responses/sample_groups.h"
 #include "app/cli/command.h"
-#include "app/cli/experiment.h"
 #include "app/cli/vendor_checks.h"
+#include "app/cli/vendor_input.h"
 #include "app/cli/vendor_local.h"
-#include "engine/model/files.h"
+#include "app/cli/vendor_population.h"
+#include "app/cli/vendor_stream.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope::cli {
@@ -35,7 +35,9 @@ struct VendorOptions {
   bool formats = false;
   bool check_kinds = false;
   bool population = false;
-  std::int64_t permutations = 1000;
+  bool all = false;
+  int threads = 0;
+  std::int64_t permutations = 0;
   std::uint64_t seed = 1;
 };
 
@@ -47,31 +49,7 @@ std::string formats_text() {
   return out;
 }
 
-// A file's bytes, mapped where it is one.
-class Input {
- public:
-  static Result<Input> open(const std::string& path) {
-    Input input;
-    input.m_name = path == "-" ? "standard input" : path;
-    if (path == "-") {
-      auto read = read_text_file(path);
-      if (!read) return tl::unexpected(read.error());
-      input.m_text = std::move(*read);
-      return input;
-    }
-    auto opened = MappedFile::open(path);
-    if (!opened) return tl::unexpected(opened.error());
-    input.m_mapped = std::move(*opened);
-    return input;
-  }
-  [[nodiscard]] std::string_view bytes() const { return m_mapped ? m_mapped->bytes() : m_text; }
-  [[nodiscard]] const std::string& name() const { return m_name; }
-
- private:
-  std::string m_name;
-  std::string m_text;
-  std::optional<MappedFile> m_mapped;
-};
+using Input = VendorInput;
 
 Result<std::vector<Response>> responses_of(const Input& input) {
   if (is_kld_file(input.bytes())) {
@@ -224,28 +202,10 @@ Outcome many(const std::vector<Response>& responses) {
 
 Outcome population(const std::vector<Response>& a, const std::vector<Response>& b,
                    const VendorOptions& options) {
-  const SampleSides sides = sample_sides(a, b);
-  const PopulationComparison comparison =
-      compare_populations(sides.a, sides.b, options.permutations, options.seed);
-  Outcome outcome;
-  outcome.json = population_json(comparison);
-  outcome.json["symbols"] = sides.by_token_ids ? "token ids" : "characters";
-  outcome.json["seed"] = options.seed;
-  outcome.text = population_text(comparison);
-  bool too_few = comparison.prompts.empty();
-  for (const PromptComparison& prompt : comparison.prompts) {
-    too_few = too_few || prompt.test.permutations == 0 || prompt.test.smallest_p > 0.05;
-  }
-  // One sample proves nothing about a distribution; a change that was found is none of the tiers.
-  outcome.tier = too_few                  ? Tier::inconclusive
-                 : comparison.changed > 0 ? Tier::different
-                                          : Tier::semantic;
-  outcome.json["verdict"] = too_few                  ? "inconclusive"
-                            : comparison.changed > 0 ? "different"
-                                                     : "no_difference_found";
-  if (too_few)
-    outcome.text += "inconclusive: too few samples of a prompt to find any change at 5%\n";
-  return outcome;
+  SerialParallel serial;
+  PopulationReport report =
+      describe_populations(sample_sides(a, b), options.permutations, options.seed, serial);
+  return {.json = std::move(report.json), .text = std::move(report.text), .tier = report.tier};
 }
 
 Outcome single(const std::vector<Response>& responses, bool steps) {
@@ -278,6 +238,11 @@ Result<int> compare_with_model(const VendorOptions& options, const std::vector<R
   auto printed = context.console.print(options.json ? document.dump(2) + "\n" : local->text);
   if (!printed) return tl::unexpected(printed.error());
   return checked_code != 0 ? checked_code : local->exit_code;
+}
+
+int exit_code_of(Tier tier, std::optional<Tier> fail_on) {
+  if (tier == Tier::inconclusive) return kInconclusive;
+  return fail_on && tier > *fail_on ? kBeyondTier : 0;
 }
 
 Result<int> run(const VendorOptions& options, CommandContext& context) {
@@ -320,6 +285,20 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
   if (inputs.size() == 2 && is_kld_file(inputs[0].bytes()) && is_kld_file(inputs[1].bytes())) {
     return compare_logit_files(inputs[0], inputs[1], options.json, context);
   }
+  // Checks and a local model look at whole answers, which are then read at once.
+  if (inputs.size() == 2 && checks.empty() && !options.local.given()) {
+    auto compared = compare_long_files(inputs[0], inputs[1],
+                                       {.json = options.json,
+                                        .steps = options.steps,
+                                        .all = options.all,
+                                        .population = options.population,
+                                        .threads = options.threads,
+                                        .permutations = options.permutations,
+                                        .seed = options.seed},
+                                       context);
+    if (!compared) return tl::unexpected(compared.error());
+    if (*compared) return exit_code_of(**compared, fail_on);
+  }
   std::vector<std::vector<Response>> sides;
   std::vector<Response> all;
   for (const Input& input : inputs) {
@@ -351,8 +330,7 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
   if (!printed) return tl::unexpected(printed.error());
   if (checked_code != 0) return checked_code;
   if (!compared) return 0;
-  if (outcome.tier == Tier::inconclusive) return kInconclusive;
-  return fail_on && outcome.tier > *fail_on ? kBeyondTier : 0;
+  return exit_code_of(outcome.tier, fail_on);
 }
 
 }  // namespace
@@ -372,10 +350,17 @@ void declare_vendor(CLI::App& app, CommandContext& context) {
   app.add_flag("--steps", options->steps, "Every token in the JSON document");
   app.add_flag("--population", options->population,
                "Two files of many samples: do both sides answer from the same distribution?");
-  app.add_option("--permutations", options->permutations, "Of the two-sample test")
-      ->check(CLI::Range(1, 1'000'000))
+  app.add_option("--permutations", options->permutations,
+                 "Of the two-sample test; 0: 1000, or 100 for each prompt if that is more")
+      ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--seed", options->seed, "Chooses the permutations")->capture_default_str();
+  app.add_flag("--all", options->all,
+               fmt::format("Every pair as text, also of files of more than {} lines", kFewLines));
+  app.add_option("--threads", options->threads,
+                 "For files of many lines; 0: all cores. The result does not depend on it")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
   app.add_flag("--json", options->json, "One JSON document");
   app.add_flag("--formats", options->formats, "List the formats that are read");
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 
 namespace driftscope {
 namespace {
@@ -32,6 +33,72 @@ TEST(JsonDocument, ReadsWhatAStrictReaderLoses) {
   EXPECT_EQ(root["e"].integer(), 9007199254740993);
   EXPECT_EQ(oddities(document),
             (std::vector<std::string>{"literal NaN@5", "literal -Infinity@14"}));
+}
+
+// A list of plain digits is kept as its text; it reads like any other list.
+TEST(JsonDocument, ListsOfDigitsReadLikeOthers) {
+  JsonDocument document;
+  ASSERT_TRUE(document.parse(R"({"a":[1, 22,333 ],"b":[7],"c":[ 1,2],"d":[1,-2],"e":[],)"
+                             R"("f":[18446744073709551615,0],"g":[256],"h":[1,[2]],"i":9})"));
+  const JsonValue root = document.root();
+  const auto listed = [](JsonValue list) {
+    std::string out;
+    for (const JsonValue item : list) {
+      EXPECT_TRUE(item.is_number());
+      EXPECT_EQ(item.size(), 0U);
+      out += std::string(item.raw()) + ";";
+    }
+    return out;
+  };
+  EXPECT_EQ(listed(root["b"]), "7;");
+  EXPECT_EQ(listed(root["c"]), "1;2;");
+  EXPECT_EQ(listed(root["d"]), "1;-2;");
+  EXPECT_EQ(listed(root["e"]), "");
+  EXPECT_EQ(root["f"].size(), 2U);
+  EXPECT_FALSE(root["f"].at(0).integer());
+  EXPECT_EQ(root["f"].at(0).raw(), "18446744073709551615");
+  EXPECT_EQ(root["f"].at(1).integer(), 0);
+  EXPECT_FALSE(root["f"].at(2));
+  EXPECT_EQ(root["f"].canonical(), "[18446744073709551615,0]");
+  EXPECT_EQ(root["h"].at(1).at(0).integer(), 2);
+  EXPECT_EQ(root["i"].integer(), 9);
+  EXPECT_EQ(root["b"].bytes(), "\a");
+  EXPECT_EQ(root["c"].bytes(), "\x01\x02");
+  EXPECT_EQ(root["e"].bytes(), "");
+  EXPECT_FALSE(root["d"].bytes());
+  EXPECT_FALSE(root["g"].bytes());
+  EXPECT_FALSE(root["i"].bytes());
+  // A space before the bracket.
+  EXPECT_EQ(listed(root["a"]), "1;22;333;");
+  EXPECT_EQ(root["a"].size(), 3U);
+  for (const char* broken : {"[1,]", "[1 2]", "[1,2", "[,1]", "[1,,2]", "[1.]"}) {
+    EXPECT_FALSE(document.parse(broken)) << broken;
+  }
+}
+
+TEST(JsonDocument, NumbersAreTheNearestDouble) {
+  JsonDocument document;
+  for (const char* digits :
+       {"0.1", "-0.0006471618", "1e22", "1e23", "9007199254740993", "9007199254740992", "-17.125",
+        "4.35", "0.000001", "123456789012345678", "1.7976931348623157e308", "5e-324", "-9999.0",
+        "3.4028234663852886e+38", "2.2250738585072011e-308", "1E5", "1e+2",
+        "0.30000000000000004"}) {
+    ASSERT_TRUE(document.parse(digits));
+    EXPECT_EQ(*document.root().number(), std::strtod(digits, nullptr)) << digits;
+  }
+}
+
+TEST(JsonDocument, TextsOfEveryLengthEndAtTheirQuote) {
+  JsonDocument document;
+  for (std::size_t length = 0; length < 70; ++length) {
+    for (const char* special : {"", "\xC3\xA9", "\\n", "\xff", "\x01"}) {
+      const std::string inside = std::string(length, 'a') + special + std::string(length / 2, 'b');
+      const std::string text = "[\"" + inside + "\",1]";
+      ASSERT_TRUE(document.parse(text));
+      EXPECT_EQ(document.root().at(0).raw(), inside);
+      EXPECT_EQ(document.root().at(1).integer(), 1);
+    }
+  }
 }
 
 TEST(JsonDocument, KeepsOrderAndDuplicates) {

@@ -81,6 +81,67 @@ TEST(TwoSampleTest, FalsePositivesAndPower) {
   RecordProperty("found_of_100", found);
 }
 
+// The definition, with no matrix and no whole numbers.
+double squared_discrepancy(const std::vector<SymbolSequence>& a,
+                           const std::vector<SymbolSequence>& b) {
+  std::size_t length = 1;
+  for (const auto* side : {&a, &b}) {
+    for (const SymbolSequence& x : *side) length = std::max(length, x.size());
+  }
+  const auto symbol = [](const SymbolSequence& x, std::size_t k) {
+    return k < x.size() ? x[k] : std::int64_t{-1};
+  };
+  const auto mean = [&](const auto& xs, const auto& ys, bool same) {
+    double sum = 0.0;
+    double count = 0.0;
+    for (std::size_t i = 0; i < xs.size(); ++i) {
+      for (std::size_t j = 0; j < ys.size(); ++j) {
+        if (same && i == j) continue;
+        double equal = 0.0;
+        for (std::size_t k = 0; k < length; ++k) {
+          equal += symbol(xs[i], k) == symbol(ys[j], k) ? 1.0 : 0.0;
+        }
+        sum += equal / static_cast<double>(length);
+        count += 1.0;
+      }
+    }
+    return sum / count;
+  };
+  return mean(a, a, true) + mean(b, b, true) - 2.0 * mean(a, b, false);
+}
+
+TEST(TwoSampleTest, StatisticIsTheDefinition) {
+  std::uint64_t state = 7;
+  for (const std::size_t count : {2U, 3U, 9U, 20U}) {
+    auto a = draw_answers(count, 0.5, state);
+    auto b = draw_answers(2 * count - 1, 0.7, state);
+    a[0].resize(3);                            // shorter, padded
+    b[1].insert(b[1].end(), {5, 6, 7, 8, 9});  // longer than all others
+    for (auto* side : {&a, &b}) {
+      for (SymbolSequence& x : *side) x.insert(x.begin(), {1, 1, 1});  // where all agree
+    }
+    EXPECT_NEAR(two_sample_test(a, b, 0, 1).statistic, squared_discrepancy(a, b), 1e-14);
+  }
+}
+
+TEST(TwoSampleTest, LongSequencesAreCountedWhole) {
+  // 40,000 places that differ: more than 15 bits.
+  SymbolSequence zeros(40'000, 0), ones(40'000, 1);
+  const std::vector<SymbolSequence> a{zeros, zeros}, b{ones, ones};
+  EXPECT_DOUBLE_EQ(two_sample_test(a, b, 0, 1).statistic, 2.0);
+}
+
+TEST(TwoSampleTest, FewPermutationsCannotGiveASmallP) {
+  std::uint64_t state = 3;
+  const auto a = draw_answers(20, 0.1, state);
+  const auto b = draw_answers(20, 0.9, state);
+  EXPECT_DOUBLE_EQ(two_sample_test(a, b, 9, 1).smallest_p, 0.1);
+  EXPECT_GE(two_sample_test(a, b, 9, 1).p_value, 0.1);
+  EXPECT_EQ(usual_permutations(1), 1000);
+  // Holm's first step over 100 prompts asks for 0.0005.
+  EXPECT_LE(1.0 / static_cast<double>(1 + usual_permutations(100)), 0.0005);
+}
+
 TEST(KolmogorovSmirnov, ByHand) {
   EXPECT_DOUBLE_EQ(kolmogorov_smirnov({1, 2, 3}, {1, 2, 3}).statistic, 0.0);
   EXPECT_DOUBLE_EQ(kolmogorov_smirnov({1, 2, 3, 4}, {3, 4, 5, 6}).statistic, 0.5);
@@ -158,6 +219,54 @@ std::string small_file() {
   add(-4.0F);
   for (const unsigned code : {8U, 6U, 0U, 0U}) add(static_cast<std::uint16_t>(code));
   return bytes;
+}
+
+// Levenshtein's recurrence as it is written.
+std::size_t plain_distance(const std::string& a, const std::string& b) {
+  std::vector<std::vector<std::size_t>> d(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        d[i][j] = i + j;
+        continue;
+      }
+      d[i][j] = std::min(
+          {d[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0U : 1U), d[i - 1][j] + 1, d[i][j - 1] + 1});
+    }
+  }
+  return d[a.size()][b.size()];
+}
+
+TEST(Similarity, EditDistanceIsTheDefinition) {
+  std::uint64_t state = 11;
+  const auto letters = [&state](std::size_t count) {
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      text += static_cast<char>('a' + (state >> 60U) % 4);
+    }
+    return text;
+  };
+  // Around the blocks of 64 rows.
+  for (const std::size_t rows : {1U, 2U, 63U, 64U, 65U, 127U, 128U, 129U, 200U}) {
+    for (const std::size_t columns : {1U, 5U, 64U, 130U, 199U}) {
+      const std::string a = letters(rows);
+      const std::string b = letters(columns);
+      const double longer = static_cast<double>(std::max(rows, columns));
+      EXPECT_DOUBLE_EQ(compare_texts(a, b).edit,
+                       1.0 - static_cast<double>(plain_distance(a, b)) / longer)
+          << a << " " << b;
+    }
+  }
+}
+
+TEST(Similarity, RepeatedGramsCountAsOftenAsBothHaveThem) {
+  // Of one character: 2 of 4 in A, 2 of 2 in B are shared; of two: 1 of 3 and 1 of 1; of three and
+  // four: A has 2 and 1, B none.
+  const double precision = (1.0 + 1.0 + 0.0 + 0.0) / 4.0;
+  const double recall = (0.5 + 1.0 / 3.0 + 0.0 + 0.0) / 4.0;
+  EXPECT_DOUBLE_EQ(compare_texts("aaaa", "aa").chrf,
+                   5.0 * precision * recall / (4.0 * precision + recall));
 }
 
 TEST(KldFile, ReadsTheLayout) {
