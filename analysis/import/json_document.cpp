@@ -117,6 +117,7 @@ Result<void> JsonDocument::parse_first(std::string_view text, std::size_t& used)
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
   m_nodes.clear();
   m_oddities.clear();
+  m_arrays_left_out = 0;
   m_text = text.substr(0, kMost);
   auto end = JsonParser::run(*this, m_text);
   if (!end) {
@@ -145,7 +146,14 @@ bool JsonValue::has(std::string_view key) const { return static_cast<bool>((*thi
 std::size_t JsonValue::size() const {
   if (!is_array() && !is_object()) return 0;
   const auto& node = m_document->m_nodes[m_index];
+  if (node.left_out) return 0;
   return node.digits ? node.end : node.size;
+}
+
+std::size_t JsonValue::left_out() const {
+  if (!is_array()) return 0;
+  const auto& node = m_document->m_nodes[m_index];
+  return node.left_out ? node.end : 0;
 }
 
 JsonValue JsonValue::at(std::size_t index) const {
@@ -162,7 +170,8 @@ std::string_view JsonValue::raw() const {
     return rest.substr(0, rest.find_first_not_of("0123456789"));
   }
   const auto& node = m_document->m_nodes[m_index];
-  return node.kind >= JsonKind::array ? std::string_view{} : m_document->raw(node);
+  const bool held = node.kind >= JsonKind::array && !node.left_out;
+  return held ? std::string_view{} : m_document->raw(node);
 }
 
 std::string JsonValue::text() const {
@@ -236,7 +245,7 @@ std::optional<std::string> JsonValue::bytes() const {
 }
 
 std::string JsonValue::canonical() const {
-  if (!is_array() && !is_object()) {
+  if ((!is_array() && !is_object()) || left_out() > 0) {
     return is_text() ? fmt::format("\"{}\"", raw()) : std::string(m_document ? raw() : "null");
   }
   std::vector<std::string> parts;
@@ -261,6 +270,7 @@ JsonValue::Iterator JsonValue::end() const {
   const bool keyed = is_object();
   if (!keyed && !is_array()) return {m_document, 0, 0, false};
   const auto& node = m_document->m_nodes[m_index];
+  if (node.left_out) return {m_document, m_index, 0, false};
   if (node.digits) return {m_document, m_index, node.begin + node.size, false};
   return {m_document, keyed ? node.end + 1 : node.end, 0, keyed};
 }

@@ -54,6 +54,9 @@ class JsonValue {
   // Digits without fraction or exponent that fit; empty else.
   [[nodiscard]] std::optional<std::int64_t> integer() const;
   [[nodiscard]] std::optional<bool> boolean() const;
+  // Of an array that the document left out (leave_out()): how many values it has, and raw() is its
+  // text; it reads as empty. 0 for others.
+  [[nodiscard]] std::size_t left_out() const;
   // The bytes that an array of integers from 0 to 255 lists; empty for anything else.
   [[nodiscard]] std::optional<std::string> bytes() const;
   // The value as compact JSON with keys sorted, numbers as written: equal texts are equal values.
@@ -107,6 +110,10 @@ class JsonDocument {
   [[nodiscard]] JsonValue root() const {
     return m_nodes.empty() ? JsonValue() : JsonValue(this, 0);
   }
+  // Arrays that are members of this name are checked like everything else, and then not kept: what
+  // is in them cannot be reached. Empty: all are kept. For the texts parsed from now on.
+  void leave_out(std::string_view key) { m_left_out_key = key; }
+  [[nodiscard]] std::size_t arrays_left_out() const { return m_arrays_left_out; }
   // The first hundred, in order of place.
   [[nodiscard]] const std::vector<JsonOddity>& oddities() const { return m_oddities; }
 
@@ -117,13 +124,15 @@ class JsonDocument {
   // Small, because an answer with alternatives has a hundred thousand of them. A list of plain
   // digits ("bytes", token ids) is one node: its elements are read from the text.
   struct Node {
-    std::uint32_t begin = 0;  // of the raw text of scalars and keys; of a list of digits, behind [
+    std::uint32_t begin = 0;  // of the raw text of scalars and keys; of a list of digits, behind [;
+                              // of an array left out, at [
     std::uint32_t size = 0;   // bytes of that; of other containers, children
-    std::uint32_t end = 0;    // containers: index of the node behind it; lists of digits: elements
+    std::uint32_t end = 0;    // containers: index of the node behind it; of those two: elements
     JsonKind kind = JsonKind::null;
-    bool escaped = false;  // a text with escapes
-    bool boolean = false;
-    bool digits = false;  // an array whose elements are all digits
+    bool escaped : 1 = false;  // a text with escapes
+    bool boolean : 1 = false;
+    bool digits : 1 = false;    // an array whose elements are all digits
+    bool left_out : 1 = false;  // an array whose elements are not kept
   };
   [[nodiscard]] std::string_view raw(const Node& node) const {
     return m_text.substr(node.begin, node.size);
@@ -131,12 +140,14 @@ class JsonDocument {
   // Index of the node behind a value and all in it.
   [[nodiscard]] std::uint32_t behind(std::uint32_t index) const {
     const Node& node = m_nodes[index];
-    const bool holds = node.kind >= JsonKind::array && !node.digits;
+    const bool holds = node.kind >= JsonKind::array && !node.digits && !node.left_out;
     return holds ? node.end : index + 1;
   }
   std::string_view m_text;
   std::vector<Node> m_nodes;  // depth first; an object's children are key, value, key, value …
   std::vector<JsonOddity> m_oddities;
+  std::string_view m_left_out_key;
+  std::size_t m_arrays_left_out = 0;
 };
 
 inline JsonKind JsonValue::kind() const {

@@ -273,16 +273,35 @@ class JsonParser::State {
       const std::size_t key_at = m_at;
       if (!text()) return false;
       note_duplicate(index, count, key_at);
+      const Node& key = m_target.m_nodes.back();
+      const std::string_view unwanted = m_target.m_left_out_key;
+      const bool leave_out = !unwanted.empty() && key.size == unwanted.size() &&
+                             m_text.compare(key.begin, key.size, unwanted) == 0;
+      const std::uint32_t member = next();
       skip_space();
       if (peek() != ':') return refuse("a member needs : after its name");
       ++m_at;
       skip_space();
+      const std::size_t value_at = m_at;
       if (!value(depth + 1)) return false;
+      if (leave_out) forget_elements(member, value_at);
       ++count;
       if (separator()) continue;
       if (peek() == '}') return close(index, count);
       return refuse("an object needs , or } here");
     }
+  }
+
+  // The newest value, whose text begins at `begin`: a list of other things than digits is emptied.
+  void forget_elements(std::uint32_t index, std::size_t begin) {
+    Node& list = m_target.m_nodes[index];
+    if (list.kind != JsonKind::array || list.digits || list.size == 0) return;
+    list.end = list.size;
+    list.begin = static_cast<std::uint32_t>(begin);
+    list.size = static_cast<std::uint32_t>(m_at - begin);
+    list.left_out = true;
+    m_target.m_nodes.resize(index + 1);
+    ++m_target.m_arrays_left_out;
   }
 
   bool close(std::uint32_t index, std::uint32_t count) {

@@ -137,6 +137,8 @@ ResponseStep read_token_object(JsonValue object) {
   }
   step.special = entry.special.boolean().value_or(false);
   const JsonValue others = first_of({entry.top_logprobs, entry.top_probs, entry.probs});
+  step.alternatives_left_out = static_cast<std::uint32_t>(others.left_out());
+  if (step.alternatives_left_out > 0) step.alternatives_text = others.raw();
   step.alternatives.reserve(others.size());
   for (const JsonValue item : others) step.alternatives.push_back(read_alternative(item));
   // llama.cpp before December 2024: the chosen token's probability is among the alternatives.
@@ -198,6 +200,14 @@ TokenText read_token(JsonValue text, JsonValue bytes, JsonValue id) {
   }
   token.bytes = token.text;
   return token;
+}
+
+void read_left_out(ResponseStep& step, JsonDocument& document) {
+  // It was parsed as a part of the whole.
+  if (step.alternatives_left_out == 0 || !document.parse(step.alternatives_text)) return;
+  for (const JsonValue item : document.root()) step.alternatives.push_back(read_alternative(item));
+  step.alternatives_left_out = 0;
+  step.alternatives_text = {};
 }
 
 void read_token_objects(JsonValue list, ResponseChannel& channel) {

@@ -17,6 +17,8 @@ namespace driftscope {
 
 // [{token, logprob, bytes, top_logprobs, id | token_id}], also with prob and top_probs.
 void read_token_objects(JsonValue list, ResponseChannel& channel);
+// Reads the alternatives that were left out of a step; `document` is used for it.
+void read_left_out(ResponseStep& step, JsonDocument& document);
 // {tokens, token_logprobs, top_logprobs, text_offset, token_ids}. `prompt_characters`: tokens that
 // begin before it are the prompt's and go to `prompt`; empty text_offset or a negative one: none.
 void read_legacy_arrays(JsonValue logprobs, std::size_t prompt_characters,

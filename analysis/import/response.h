@@ -49,7 +49,11 @@ struct ResponseStep {
   Logprob logprob;
   std::optional<Logprob> sampling_logprob = {};  // after temperature and filters, where told apart
   std::vector<TokenAlternative> alternatives;    // in the order of the file
-  bool special = false;                          // an end mark, not part of the text
+  // Alternatives that stand in the file and were not read (LineReader): how many, and their text,
+  // valid as long as the file's.
+  std::uint32_t alternatives_left_out = 0;
+  std::string_view alternatives_text = {};
+  bool special = false;        // an end mark, not part of the text
   bool text_of_group = false;  // several tokens share one text, which stands at the first
 };
 

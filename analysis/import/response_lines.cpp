@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "analysis/import/json_document.h"
+#include "analysis/import/logprob_reading.h"
 #include "analysis/import/response_file.h"
 #include "analysis/import/response_headers.h"
 
@@ -139,20 +140,58 @@ std::optional<ResponseLines> find_response_lines(
 
 struct LineReader::Memory {
   JsonDocument document;
+  JsonDocument of_step;
 };
 
-LineReader::LineReader() : m_memory(std::make_unique<Memory>()) {}
-LineReader::~LineReader() = default;
+namespace {
 
-std::vector<Response> LineReader::read(const ResponseLine& line, std::string_view name) {
+std::vector<Response> responses_of(const ResponseLine& line, std::string_view name,
+                                   JsonDocument& document) {
   std::vector<Response> responses;
   const ResponseTaker take = [&](Response&& response) -> Result<void> {
     responses.push_back(std::move(response));
     return {};
   };
   // Only `take` could fail.
-  (void)read_response_line(line.text, name, line.number, m_memory->document, take);
+  (void)read_response_line(line.text, name, line.number, document, take);
   return responses;
 }
+
+std::size_t steps_left_out(const std::vector<Response>& responses) {
+  std::size_t count = 0;
+  for (const Response& response : responses) {
+    for (const ResponseChoice& choice : response.choices) {
+      for (const ResponseChannel* channel : {&choice.content, &choice.reasoning, &choice.refusal}) {
+        for (const ResponseStep& step : channel->steps) {
+          // A value that is looked up among the alternatives needs them.
+          const bool known = step.logprob.state != LogprobState::missing;
+          count += step.alternatives_left_out > 0 && known ? 1 : 0;
+        }
+      }
+    }
+  }
+  return count;
+}
+
+}  // namespace
+
+LineReader::LineReader() : m_memory(std::make_unique<Memory>()) {}
+LineReader::~LineReader() = default;
+
+std::vector<Response> LineReader::read(const ResponseLine& line, std::string_view name) {
+  m_memory->document.leave_out({});
+  return responses_of(line, name, m_memory->document);
+}
+
+std::vector<Response> LineReader::read_without_alternatives(const ResponseLine& line,
+                                                            std::string_view name) {
+  m_memory->document.leave_out("top_logprobs");
+  std::vector<Response> responses = responses_of(line, name, m_memory->document);
+  // A list that is no step's has another meaning; then all is read.
+  if (steps_left_out(responses) == m_memory->document.arrays_left_out()) return responses;
+  return read(line, name);
+}
+
+void LineReader::add_alternatives(ResponseStep& step) { read_left_out(step, m_memory->of_step); }
 
 }  // namespace driftscope

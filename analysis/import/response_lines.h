@@ -46,6 +46,12 @@ class LineReader {
   // The answers of one line, one in general; a line that cannot be read gives one with `error`.
   // `name` is the file's.
   [[nodiscard]] std::vector<Response> read(const ResponseLine& line, std::string_view name);
+  // The same without the tokens' alternatives where that can be done: the steps tell how many
+  // there are (ResponseStep::alternatives_left_out) and add_alternatives() reads those of a step.
+  // They are most of a file.
+  [[nodiscard]] std::vector<Response> read_without_alternatives(const ResponseLine& line,
+                                                                std::string_view name);
+  void add_alternatives(ResponseStep& step);
 
  private:
   struct Memory;

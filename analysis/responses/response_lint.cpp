@@ -54,7 +54,7 @@ Values count_values(const Response& response) {
   Values values;
   each_step(response, [&](const ResponseStep& step) {
     ++values.steps;
-    if (step.alternatives.size() > 1) ++values.with_alternatives;
+    if (step.alternatives.size() + step.alternatives_left_out > 1) ++values.with_alternatives;
     if (!step.logprob.usable()) return;
     ++values.numbers;
     if (step.logprob.value > 0.0) ++values.above_zero;

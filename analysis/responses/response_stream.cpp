@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "analysis/responses/compared_answer.h"
 #include "analysis/responses/response_lint.h"
 
 namespace driftscope {
@@ -33,11 +34,14 @@ std::vector<std::string> keys_of(const LineSide& side, bool by_id, std::int64_t&
 }
 
 std::vector<Response> read_line(const LineSide& side, std::size_t place, LineReader& reader) {
-  const ResponseLine& line = side.lines.lines[place];
-  std::vector<Response> responses = reader.read(line, side.name);
+  std::vector<Response> responses =
+      reader.read_without_alternatives(side.lines.lines[place], side.name);
   for (Response& response : responses) grade_response(response);
-  if (side.read) side.read(line.text);
   return responses;
+}
+
+void passed(const LineSide& side, std::size_t place) {
+  if (side.read) side.read(side.lines.lines[place].text);
 }
 
 PairedSides compare_pair(const std::string& key, const std::vector<Response>& a,
@@ -49,6 +53,43 @@ PairedSides compare_pair(const std::string& key, const std::vector<Response>& a,
   for (std::size_t i = both; i < a.size(); ++i) out.only_a.push_back(name(i));
   for (std::size_t i = both; i < b.size(); ++i) out.only_b.push_back(name(i));
   return out;
+}
+
+// The alternatives of the step at which a choice parts, where they were left out.
+bool add_alternatives(std::vector<Response>& responses, const std::string& source,
+                      std::int64_t choice_index, std::int64_t step, LineReader& reader) {
+  bool added = false;
+  for (Response& response : responses) {
+    if (response.source != source) continue;
+    for (ResponseChoice& choice : response.choices) {
+      if (choice.index != choice_index) continue;
+      const auto places = places_of_visible_steps(compared_channel(choice));
+      if (step < 0 || static_cast<std::size_t>(step) >= places.size()) continue;
+      // A step of `responses`, which are ours to change.
+      auto& place = const_cast<ResponseStep&>(*places[static_cast<std::size_t>(step)]);
+      if (place.alternatives_left_out == 0) continue;
+      reader.add_alternatives(place);
+      added = true;
+    }
+    if (added) grade_response(response);
+  }
+  return added;
+}
+
+// Where two answers part, the step's alternatives say why: only those are read, and the answers
+// compared again.
+PairedSides compare_with_alternatives(const std::string& key, std::vector<Response>& a,
+                                      std::vector<Response>& b, LineReader& reader_a,
+                                      LineReader& reader_b) {
+  PairedSides out = compare_pair(key, a, b);
+  bool added = false;
+  for (const AnswerPair& pair : out.pairs) {
+    const ResponseComparison& c = pair.comparison;
+    if (!c.divergence) continue;
+    added |= add_alternatives(a, c.source_a, c.choice_a, c.divergence->step, reader_a);
+    added |= add_alternatives(b, c.source_b, c.choice_b, c.divergence->step, reader_b);
+  }
+  return added ? compare_pair(key, a, b) : std::move(out);
 }
 
 void drop_steps(PairedSides& sides) {
@@ -125,8 +166,11 @@ std::size_t compare_lines(const LineSide& a, const LineSide& b, const LinePairs&
     if (options.stop.stop_requested()) return;
     WorkerReaders& own = readers[static_cast<std::size_t>(worker)];
     const LinePairs::Pair& pair = pairs.pairs[index];
-    PairedSides result =
-        compare_pair(pair.key, read_line(a, pair.a, own.a), read_line(b, pair.b, own.b));
+    std::vector<Response> of_a = read_line(a, pair.a, own.a);
+    std::vector<Response> of_b = read_line(b, pair.b, own.b);
+    PairedSides result = compare_with_alternatives(pair.key, of_a, of_b, own.a, own.b);
+    passed(a, pair.a);
+    passed(b, pair.b);
     if (!options.keep_steps) drop_steps(result);
     results.give(index, std::move(result));
   };
@@ -147,6 +191,7 @@ std::vector<SampleRecord> read_samples(const LineSide& side, Parallel& parallel,
          read_line(side, index, readers[static_cast<std::size_t>(worker)])) {
       by_line[index].push_back(sample_record(response));
     }
+    passed(side, index);
     if (!options.progress) return;
     const std::scoped_lock lock(mutex);
     options.progress(++done, static_cast<std::int64_t>(count));

@@ -76,6 +76,29 @@ TEST(JsonDocument, ListsOfDigitsReadLikeOthers) {
   }
 }
 
+TEST(JsonDocument, ArraysOfAKeyCanBeLeftOut) {
+  JsonDocument document;
+  document.leave_out("top");
+  ASSERT_TRUE(document.parse(R"([{"top":[{"a":NaN},[2]],"b":1},{"top":[],"c":{"top":[1,2]}}, 5])"));
+  const JsonValue root = document.root();
+  ASSERT_EQ(root.size(), 3U);
+  const JsonValue list = root.at(0)["top"];
+  EXPECT_EQ(list.left_out(), 2U);
+  EXPECT_EQ(list.size(), 0U);
+  EXPECT_EQ(list.raw(), R"([{"a":NaN},[2]])");
+  EXPECT_TRUE(list.begin() == list.end());
+  EXPECT_EQ(root.at(0)["b"].integer(), 1);
+  EXPECT_EQ(root.at(1)["top"].left_out(), 0U);   // empty: nothing was left out
+  EXPECT_EQ(root.at(1)["c"]["top"].size(), 2U);  // digits are kept
+  EXPECT_EQ(root.at(2).integer(), 5);
+  EXPECT_EQ(document.arrays_left_out(), 1U);
+  EXPECT_EQ(oddities(document), std::vector<std::string>{"literal NaN@14"});
+  EXPECT_FALSE(document.parse(R"({"top":[{"a":}]})"));  // it is checked all the same
+  document.leave_out({});
+  ASSERT_TRUE(document.parse(R"({"top":[{"a":7}]})"));
+  EXPECT_EQ(document.root()["top"].at(0)["a"].integer(), 7);
+}
+
 TEST(JsonDocument, NumbersAreTheNearestDouble) {
   JsonDocument document;
   for (const char* digits :

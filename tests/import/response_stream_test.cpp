@@ -146,6 +146,37 @@ TEST(ResponseStream, ThreadsChangeNothing) {
             as_text(streamed(files.a, files.b, serial).pairs));
 }
 
+// Completions list the alternatives of all steps under one name, and a step's own value may be
+// among its alternatives only.
+TEST(ResponseStream, OtherListsOfTheSameNameAreReadWhole) {
+  const auto legacy = [](const char* token, const char* other) {
+    return fmt::format(R"({{"object":"text_completion","model":"m","choices":[{{"index":0,"text":)"
+                       R"("{0}","logprobs":{{"tokens":["{0}"],"token_logprobs":[-0.5000001],)"
+                       R"("top_logprobs":[{{"{0}":-0.5000001,"{1}":-0.5300001}}]}}}}]}})",
+                       token, other) +
+           "\n";
+  };
+  const auto old = [](const char* token, const char* other) {
+    return fmt::format(
+               R"({{"choices":[{{"index":0,"message":{{"content":"{0}"}},"logprobs":)"
+               R"({{"content":[{{"token":"{0}","top_logprobs":[{{"token":"{0}",)"
+               R"("logprob":-0.5000001}},{{"token":"{1}","logprob":-0.5300001}}]}}]}}}}]}})",
+               token, other) +
+           "\n";
+  };
+  SerialParallel serial;
+  for (const auto& [a, b] :
+       {std::pair(legacy("x", "y") + legacy("x", "y"), legacy("x", "y") + legacy("y", "x")),
+        std::pair(old("x", "y") + old("x", "y"), old("x", "y") + old("y", "x"))}) {
+    const PairedSides whole = in_memory(a, b);
+    const PairedSides lines = streamed(a, b, serial);
+    EXPECT_EQ(as_text(lines.pairs), as_text(whole.pairs));
+    ASSERT_EQ(lines.pairs.size(), 2U);
+    ASSERT_TRUE(lines.pairs[1].comparison.divergence);
+    EXPECT_EQ(lines.pairs[1].comparison.divergence->cause, ResponseCause::near_tie);
+  }
+}
+
 TEST(ResponseStream, TheOrderOfLinesDoesNotMatterWithCustomIds) {
   SerialParallel serial;
   const Files straight = batch_files(false);
