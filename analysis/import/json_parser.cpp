@@ -5,15 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include "analysis/import/json_escapes.h"
+#include "analysis/import/json_pass.h"
+#include "analysis/import/json_scan.h"
 #include "kernels/base/utf8.h"
 
 namespace driftscope {
@@ -27,29 +24,6 @@ constexpr std::size_t kMostDuplicateKeyChecks = 64;  // members of an object tha
 
 bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-// Where a run of printable ASCII without quotes and backslashes ends.
-std::size_t plain_end(std::string_view text, std::size_t at) {
-  const auto plain = [](char c) {
-    return static_cast<signed char>(c) >= 0x20 && c != '"' && c != '\\';
-  };
-#if defined(__SSE2__)
-  const __m128i quote = _mm_set1_epi8('"');
-  const __m128i backslash = _mm_set1_epi8('\\');
-  const __m128i space = _mm_set1_epi8(0x20);
-  for (; at + 16 <= text.size(); at += 16) {
-    const __m128i chunk = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text.data() + at));
-    // As signed bytes, control characters and everything beyond ASCII are below the space.
-    const __m128i found =
-        _mm_or_si128(_mm_cmplt_epi8(chunk, space),
-                     _mm_or_si128(_mm_cmpeq_epi8(chunk, quote), _mm_cmpeq_epi8(chunk, backslash)));
-    const auto mask = static_cast<unsigned>(_mm_movemask_epi8(found));
-    if (mask != 0) return at + static_cast<std::size_t>(std::countr_zero(mask));
-  }
-#endif
-  while (at < text.size() && plain(text[at])) ++at;
-  return at;
-}
 
 }  // namespace
 
@@ -283,13 +257,31 @@ class JsonParser::State {
       ++m_at;
       skip_space();
       const std::size_t value_at = m_at;
-      if (!value(depth + 1)) return false;
-      if (leave_out) forget_elements(member, value_at);
+      if (!(leave_out && pass_plain_list())) {
+        if (!value(depth + 1)) return false;
+        if (leave_out) forget_elements(member, value_at);
+      }
       ++count;
       if (separator()) continue;
       if (peek() == '}') return close(index, count);
       return refuse("an object needs , or } here");
     }
+  }
+
+  // Most lists that are left out hold nothing odd and need no nodes at any time.
+  bool pass_plain_list() {
+    if (peek() != '[') return false;
+    const std::size_t first = m_text.find_first_not_of(" \t\r\n", m_at + 1);
+    if (first == std::string_view::npos || is_digit(m_text[first])) return false;
+    const auto passed = pass_list(m_text, m_at);
+    if (!passed) return false;
+    const std::size_t begin = m_at;
+    m_at = passed->end;
+    Node& list = add_raw(JsonKind::array, begin);
+    list.end = passed->elements;
+    list.left_out = true;
+    ++m_target.m_arrays_left_out;
+    return true;
   }
 
   // The newest value, whose text begins at `begin`: a list of other things than digits is emptied.

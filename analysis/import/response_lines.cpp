@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/import/response_lines.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "analysis/import/json_document.h"
@@ -106,28 +107,75 @@ bool holds_lines(std::string_view text) {
   return objects >= 2 && readable >= 1;
 }
 
+// Whether something can be read in the line, of whatever format.
+bool is_answer(std::string_view line, JsonDocument& document) {
+  bool readable = false;
+  (void)read_response_line(line, "", 0, document, [&](Response&& response) -> Result<void> {
+    readable = readable || response.format != "unreadable";
+    return {};
+  });
+  return readable;
+}
+
+// Where the lines of a text end, one after the other.
+class LineEnds {
+ public:
+  LineEnds(std::string_view text, const TextReader& reader) : m_text(text), m_reader(reader) {
+    if (m_reader) m_buffer.resize(kPiece);
+  }
+  // The text's end where there is no further line end.
+  std::size_t next() {
+    if (!m_reader) {
+      m_at = std::min(m_text.find('\n', m_at), m_text.size());
+      return m_at == m_text.size() ? m_at : m_at++;
+    }
+    while (true) {
+      const std::string_view piece(m_buffer.data() + m_used, m_filled - m_used);
+      const std::size_t found = piece.find('\n');
+      if (found != std::string_view::npos) {
+        m_used += found + 1;
+        return std::min(m_at + m_used - 1, m_text.size());
+      }
+      m_at += m_filled;
+      m_used = 0;
+      m_filled = m_reader(m_buffer.data(), m_buffer.size());
+      if (m_filled == 0) return m_text.size();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kPiece = std::size_t{1} << 18U;  // stays in the caches
+  std::string_view m_text;
+  const TextReader& m_reader;
+  std::string m_buffer;
+  std::size_t m_at = 0;  // of the buffer's first byte; without a reader, of the next line
+  std::size_t m_used = 0, m_filled = 0;
+};
+
 }  // namespace
 
 std::string custom_id_of_line(std::string_view line) { return MemberScan(line).custom_id(); }
 
 std::optional<ResponseLines> find_response_lines(
-    std::string_view text, const std::function<void(std::string_view)>& passed) {
-  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-  if (!holds_lines(text)) return std::nullopt;
+    std::string_view text, const TextReader& reader,
+    const std::function<void(std::string_view)>& passed) {
+  std::size_t at = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;
+  if (!holds_lines(text.substr(at))) return std::nullopt;
   ResponseLines found;
   found.by_custom_id = true;
   JsonDocument document;
+  LineEnds ends(text, reader);
   std::size_t told = 0;
-  std::int64_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::string_view line = trimmed(next_line(text, at));
-    ++number;
+  for (std::int64_t number = 1; at < text.size(); ++number) {
+    const std::size_t end = ends.next();
+    const std::string_view line = trimmed(text.substr(at, end - at));
+    at = std::min(end + 1, text.size());
     if (line.empty()) continue;
     if (line.starts_with('[')) return std::nullopt;
     found.lines.push_back({.text = line, .number = number});
     if (found.by_custom_id) {
       std::string id = custom_id_of_line(line);
-      if (id.empty() && document.parse(line)) found.by_custom_id = false;
+      if (id.empty() && is_answer(line, document)) found.by_custom_id = false;
       found.lines.back().custom_id = std::move(id);
     }
     if (passed && (at - told >= kStretch || at >= text.size())) {

@@ -28,11 +28,16 @@ struct ResponseLines {
   bool by_custom_id = false;
 };
 
+// Gives the bytes of a text from front to back, up to so many at a time; 0 at the end.
+using TextReader = std::function<std::size_t(char* target, std::size_t capacity)>;
+
 // Empty where the text is no file of lines with one answer each (a single body, a list, a stream, a
-// recording, saved headers): it has to be read whole. `passed` is told of each stretch of the text
-// that was searched and will not be looked at again by this function.
+// recording, saved headers): it has to be read whole. With `reader`, of the same text, only the
+// lines' ends are looked at in `text`, which may be a mapped file; `passed` is then told of each
+// stretch that will not be looked at again by this function.
 [[nodiscard]] std::optional<ResponseLines> find_response_lines(
-    std::string_view text, const std::function<void(std::string_view)>& passed = {});
+    std::string_view text, const TextReader& reader = {},
+    const std::function<void(std::string_view)>& passed = {});
 
 // The custom_id of a batch's line: beside "response", "error" or "result". Empty: none. Also of a
 // line that breaks off behind it.

@@ -120,19 +120,21 @@ Json similarity_json(const std::optional<Similarity>& similarity) {
 }
 
 Json drift_json(const LogprobDrift& drift) {
-  if (drift.per_step.empty()) return nullptr;
+  if (drift.per_step.empty() && drift.count == 0) return nullptr;
+  Json json{{"compared", drift.count},
+            {"first_difference", optional_json(drift.first_step)},
+            {"max_abs", drift.max_abs},
+            {"argmax", drift.argmax_step < 0 ? Json() : Json(drift.argmax_step)},
+            {"mean_abs", drift.mean_abs},
+            {"mean", drift.mean},
+            {"positive", drift.positive},
+            {"negative", drift.negative},
+            {"print_tolerance", drift.print_tolerance}};
+  if (drift.per_step.empty()) return json;  // they were not kept
   Json steps = Json::array();
   for (const auto& value : drift.per_step) steps.push_back(value ? json_number(*value) : Json());
-  return {{"compared", drift.count},
-          {"first_difference", optional_json(drift.first_step)},
-          {"max_abs", drift.max_abs},
-          {"argmax", drift.argmax_step < 0 ? Json() : Json(drift.argmax_step)},
-          {"mean_abs", drift.mean_abs},
-          {"mean", drift.mean},
-          {"positive", drift.positive},
-          {"negative", drift.negative},
-          {"print_tolerance", drift.print_tolerance},
-          {"per_step", steps}};
+  json["per_step"] = std::move(steps);
+  return json;
 }
 
 std::string scale_name(const Response& response) {

@@ -33,15 +33,19 @@ std::vector<std::string> keys_of(const LineSide& side, bool by_id, std::int64_t&
   return keys;
 }
 
-std::vector<Response> read_line(const LineSide& side, std::size_t place, LineReader& reader) {
+// What a worker keeps from line to line.
+struct SideReader {
+  LineReader reader;
+  std::string buffer;
+};
+
+std::vector<Response> read_line(const LineSide& side, std::size_t place, SideReader& own) {
+  const ResponseLine& line = side.lines.lines[place];
+  const std::string_view text = side.fetch ? side.fetch(line.text, own.buffer) : line.text;
   std::vector<Response> responses =
-      reader.read_without_alternatives(side.lines.lines[place], side.name);
+      own.reader.read_without_alternatives({.text = text, .number = line.number}, side.name);
   for (Response& response : responses) grade_response(response);
   return responses;
-}
-
-void passed(const LineSide& side, std::size_t place) {
-  if (side.read) side.read(side.lines.lines[place].text);
 }
 
 PairedSides compare_pair(const std::string& key, const std::vector<Response>& a,
@@ -128,9 +132,8 @@ class InOrder {
   std::size_t m_next = 0;
 };
 
-// Two readers of each worker.
 struct WorkerReaders {
-  LineReader a, b;
+  SideReader a, b;
 };
 
 }  // namespace
@@ -168,9 +171,8 @@ std::size_t compare_lines(const LineSide& a, const LineSide& b, const LinePairs&
     const LinePairs::Pair& pair = pairs.pairs[index];
     std::vector<Response> of_a = read_line(a, pair.a, own.a);
     std::vector<Response> of_b = read_line(b, pair.b, own.b);
-    PairedSides result = compare_with_alternatives(pair.key, of_a, of_b, own.a, own.b);
-    passed(a, pair.a);
-    passed(b, pair.b);
+    PairedSides result =
+        compare_with_alternatives(pair.key, of_a, of_b, own.a.reader, own.b.reader);
     if (!options.keep_steps) drop_steps(result);
     results.give(index, std::move(result));
   };
@@ -182,7 +184,7 @@ std::vector<SampleRecord> read_samples(const LineSide& side, Parallel& parallel,
                                        const StreamOptions& options) {
   const std::size_t count = side.lines.lines.size();
   std::vector<std::vector<SampleRecord>> by_line(count);
-  std::vector<LineReader> readers(static_cast<std::size_t>(parallel.workers()));
+  std::vector<SideReader> readers(static_cast<std::size_t>(parallel.workers()));
   std::mutex mutex;
   std::int64_t done = 0;
   const auto task = [&](std::size_t index, int worker) {
@@ -191,7 +193,6 @@ std::vector<SampleRecord> read_samples(const LineSide& side, Parallel& parallel,
          read_line(side, index, readers[static_cast<std::size_t>(worker)])) {
       by_line[index].push_back(sample_record(response));
     }
-    passed(side, index);
     if (!options.progress) return;
     const std::scoped_lock lock(mutex);
     options.progress(++done, static_cast<std::int64_t>(count));

@@ -19,8 +19,9 @@ namespace driftscope {
 struct LineSide {
   ResponseLines lines;
   std::string name;  // of the file
-  // Told of each line once it was read; called from any thread. Empty: nobody wants to know.
-  std::function<void(std::string_view)> read = {};
+  // The bytes of a line, put into `buffer` so that those of a mapped file need not be touched;
+  // called from any thread. Empty: the line itself is read.
+  std::function<std::string_view(std::string_view line, std::string& buffer)> fetch = {};
 };
 
 // Which lines belong together: by custom_id where both sides have them, else by order. The same

@@ -2,6 +2,7 @@
 // A saved file of answers, mapped where it is a file.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,11 @@ class VendorInput {
   [[nodiscard]] static Result<VendorInput> open(const std::string& path);
   [[nodiscard]] std::string_view bytes() const { return m_mapped ? m_mapped->bytes() : m_text; }
   [[nodiscard]] const std::string& name() const { return m_name; }
+  // The bytes of `part` of bytes() by way of the file, into `buffer`: nothing stays mapped, and
+  // threads do not get in each other's way. Any thread may call it.
+  [[nodiscard]] std::string_view fetch(std::string_view part, std::string& buffer) const;
+  // The bytes from front to back; 0 at the end. Empty where there is no file.
+  [[nodiscard]] std::function<std::size_t(char*, std::size_t)> reader() const;
   // Lets go of the memory behind a part that was read. It can be read again, more slowly.
   void forget(std::string_view part) const {
     if (m_mapped) m_mapped->forget(part);
@@ -26,6 +32,7 @@ class VendorInput {
   std::string m_name;
   std::string m_text;
   std::optional<MappedFile> m_mapped;
+  std::optional<RegularFile> m_file;
 };
 
 }  // namespace driftscope::cli

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "analysis/responses/pair_summary.h"
@@ -56,14 +57,14 @@ Error interrupted(std::string_view what, std::size_t done, std::size_t total) {
 class LongFiles {
  public:
   LongFiles(LineSide a, LineSide b, const VendorStreamOptions& options, CommandContext& context,
-            InterruptGuard& interrupt)
+            InterruptGuard& interrupt, Parallel& pool)
       : m_a(std::move(a)),
         m_b(std::move(b)),
         m_options(options),
         m_console(context.console),
         m_interrupt(interrupt),
         m_output(context.console, interrupt),
-        m_pool(options.threads) {}
+        m_pool(pool) {}
 
   Result<Tier> compare() {
     const LinePairs pairs = pair_lines(m_a, m_b);
@@ -183,16 +184,20 @@ class LongFiles {
   const Console& m_console;
   InterruptGuard& m_interrupt;
   Output m_output;
-  ThreadPool m_pool;
+  Parallel& m_pool;
   PairSummary m_summary;
   std::vector<std::string> m_only_a, m_only_b;
 };
 
 std::optional<LineSide> lines_of(const VendorInput& input) {
-  const auto forget = [&input](std::string_view part) { input.forget(part); };
-  auto lines = find_response_lines(input.bytes(), forget);
+  auto lines = find_response_lines(input.bytes(), input.reader(),
+                                   [&input](std::string_view part) { input.forget(part); });
   if (!lines) return std::nullopt;
-  return LineSide{.lines = std::move(*lines), .name = input.name(), .read = forget};
+  return LineSide{.lines = std::move(*lines),
+                  .name = input.name(),
+                  .fetch = [&input](std::string_view line, std::string& buffer) {
+                    return input.fetch(line, buffer);
+                  }};
 }
 
 }  // namespace
@@ -201,14 +206,16 @@ Result<std::optional<Tier>> compare_long_files(const VendorInput& a, const Vendo
                                                const VendorStreamOptions& options,
                                                CommandContext& context) {
   InterruptGuard interrupt;
-  auto side_a = lines_of(a);
-  if (!side_a) return std::optional<Tier>();
-  auto side_b = lines_of(b);
-  if (!side_b) return std::optional<Tier>();
+  ThreadPool pool(options.threads);
+  std::array<std::optional<LineSide>, 2> sides;
+  const auto find = [&](std::size_t side, int) { sides[side] = lines_of(side == 0 ? a : b); };
+  pool.run(sides.size(), find);
+  auto& [side_a, side_b] = sides;
+  if (!side_a || !side_b) return std::optional<Tier>();
   if (side_a->lines.lines.size() <= kFewLines && side_b->lines.lines.size() <= kFewLines) {
     return std::optional<Tier>();
   }
-  LongFiles files(std::move(*side_a), std::move(*side_b), options, context, interrupt);
+  LongFiles files(std::move(*side_a), std::move(*side_b), options, context, interrupt, pool);
   auto tier = options.population ? files.compare_populations() : files.compare();
   if (!tier) return tl::unexpected(tier.error());
   return std::optional<Tier>(*tier);

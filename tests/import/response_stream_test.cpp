@@ -60,7 +60,7 @@ std::string batch_line(const std::string& id, const std::string& answer) {
 LineSide side_of(const std::string& text, const std::string& name) {
   auto lines = find_response_lines(text);
   EXPECT_TRUE(lines);
-  return {.lines = std::move(*lines), .name = name, .read = {}};
+  return {.lines = std::move(*lines), .name = name, .fetch = {}};
 }
 
 std::string as_text(const std::vector<AnswerPair>& pairs) {
@@ -281,6 +281,33 @@ TEST(ResponseLines, OtherFilesAreReadWhole) {
   EXPECT_FALSE(find_response_lines("HTTP/1.1 200 OK\n\n" + one));
   const std::string event = R"({"object":"chat.completion.chunk","choices":[]})";
   EXPECT_FALSE(find_response_lines(event + "\n" + event + "\n"));
+}
+
+TEST(ResponseLines, AReaderFindsTheSameLines) {
+  const std::string one = body("x", "y", -0.5, 1.0);
+  // Lines on both sides of the ends of the reader's pieces, which are as small as one byte.
+  for (const std::string& text : {one + "\n" + one + "\r\n\n" + one, one + "\n" + one + "\n",
+                                  "\xEF\xBB\xBF" + one + "\n\n\n  " + one + "  \n"}) {
+    const auto plain = find_response_lines(text);
+    ASSERT_TRUE(plain);
+    for (const std::size_t piece : {1U, 7U, 1000U, 1U << 20U}) {
+      std::size_t at = 0;
+      const TextReader reader = [&](char* target, std::size_t capacity) {
+        const std::size_t count = std::min({piece, capacity, text.size() - at});
+        text.copy(target, count, at);
+        at += count;
+        return count;
+      };
+      const auto read = find_response_lines(text, reader);
+      ASSERT_TRUE(read);
+      ASSERT_EQ(read->lines.size(), plain->lines.size());
+      for (std::size_t i = 0; i < plain->lines.size(); ++i) {
+        EXPECT_EQ(read->lines[i].text, one);
+        EXPECT_EQ(plain->lines[i].text, one);
+        EXPECT_EQ(read->lines[i].number, plain->lines[i].number);
+      }
+    }
+  }
 }
 
 TEST(ResponseLines, TheCustomIdIsFoundWhereverItStands) {
