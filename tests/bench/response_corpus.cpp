@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 #include <numeric>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -39,6 +40,7 @@ std::vector<Word> make_words() {
   constexpr std::string_view kSecond = "aeiouy";
   const std::vector<std::string_view> wide{"\u00e9", "\u6f22", "\U0001F600", "\u00df"};
   std::vector<Word> words(kWords);
+  std::set<std::string> known;  // no two tokens have one text
   for (std::size_t i = 0; i < kWords; ++i) {
     std::uint64_t bits = mixed(i);
     std::string text = bits % 4 != 0 ? " " : "";
@@ -49,7 +51,8 @@ std::vector<Word> make_words() {
       text += kSecond[(bits >> 8U) % kSecond.size()];
     }
     if (i % 50 == 0) text += wide[(i / 50) % wide.size()];
-    if (i % 97 == 0) text = "\n";
+    if (i == 97) text = "\n";
+    while (!known.insert(text).second) text += kSecond[known.size() % kSecond.size()];
     std::string shown;
     std::string bytes;
     for (const char c : text) {

@@ -46,35 +46,59 @@ struct Sample {
   double mean_logprob = 0.0;
 };
 
-Sample draw(const Prompt& prompt, double temperature, Draws& draws) {
-  Sample sample;
-  std::vector<double> weights(prompt.symbols);
-  std::uint64_t last = prompt.seed;
-  for (std::size_t i = 0; i < prompt.length; ++i) {
-    double sum = 0.0;
-    double plain = 0.0;  // at temperature 1, as a server's logprobs are
-    for (std::size_t s = 0; s < prompt.symbols; ++s) {
-      const double u = static_cast<double>(Draws::mixed(last * 1000003U + s) >> 11U) * 0x1p-53;
-      const double logit = prompt.spread * u;
-      weights[s] = std::exp(logit / temperature);
-      sum += weights[s];
-      plain += std::exp(logit);
+// A prompt at a temperature: exp(logit / temperature) of each symbol after each other, the row
+// behind the last being of the start.
+class Sampler {
+ public:
+  Sampler(const Prompt& prompt, double temperature) : m_prompt(prompt) {
+    for (std::size_t last = 0; last <= prompt.symbols; ++last) {
+      const std::uint64_t state = Draws::mixed(prompt.seed + last + 1);
+      Row row;
+      for (std::size_t s = 0; s < prompt.symbols; ++s) {
+        const double u = static_cast<double>(Draws::mixed(state * 1000003U + s) >> 11U) * 0x1p-53;
+        const double logit = prompt.spread * u;
+        row.weights.push_back(std::exp(logit / temperature));
+        row.sum += row.weights.back();
+        row.plain += std::exp(logit);
+        row.logits.push_back(logit);
+      }
+      m_rows.push_back(std::move(row));
     }
-    double left = draws.unit() * sum;
-    std::size_t chosen = 0;
-    while (chosen + 1 < prompt.symbols && left >= weights[chosen]) left -= weights[chosen++];
-    sample.mean_logprob += temperature * std::log(weights[chosen]) - std::log(plain);
-    sample.sequence.push_back(static_cast<std::int64_t>(chosen));
-    last = Draws::mixed(prompt.seed + chosen + 1);
   }
-  sample.mean_logprob /= static_cast<double>(prompt.length);
-  return sample;
-}
+
+  Sample draw(Draws& draws) const {
+    Sample sample;
+    std::size_t last = m_prompt.symbols;
+    for (std::size_t i = 0; i < m_prompt.length; ++i) {
+      const Row& row = m_rows[last];
+      double left = draws.unit() * row.sum;
+      std::size_t chosen = 0;
+      while (chosen + 1 < m_prompt.symbols && left >= row.weights[chosen]) {
+        left -= row.weights[chosen++];
+      }
+      // As a server tells it: at temperature 1.
+      sample.mean_logprob += row.logits[chosen] - std::log(row.plain);
+      sample.sequence.push_back(static_cast<std::int64_t>(chosen));
+      last = chosen;
+    }
+    sample.mean_logprob /= static_cast<double>(m_prompt.length);
+    return sample;
+  }
+
+ private:
+  struct Row {
+    std::vector<double> weights, logits;
+    double sum = 0.0, plain = 0.0;
+  };
+  Prompt m_prompt;
+  std::vector<Row> m_rows;
+};
 
 SampleGroup draw_group(const Prompt& prompt, std::size_t count, double temperature, Draws& draws) {
   SampleGroup group;
+  const Sampler sampler(prompt, temperature);
   for (std::size_t i = 0; i < count; ++i) {
-    Sample sample = draw(prompt, temperature, draws);
+    Sample sample = sampler.draw(draws);
     group.sequences.push_back(std::move(sample.sequence));
     group.texts.emplace_back();
     group.mean_logprobs.push_back(sample.mean_logprob);
