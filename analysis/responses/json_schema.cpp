@@ -56,10 +56,7 @@ class Checker {
   using Problem = std::optional<SchemaProblem>;
 
   Problem check(const Json& schema, const Json& value, const std::string& at) {
-    if (++m_steps > kMostSteps) {
-      m_stopped = "the schema takes too many steps on this value";
-      return SchemaProblem{at, m_stopped};
-    }
+    if (++m_steps > kMostSteps) return stop(at);
     if (schema.is_boolean()) {
       return schema.get<bool>() ? Problem() : SchemaProblem{at, "nothing is allowed here"};
     }
@@ -74,6 +71,16 @@ class Checker {
   [[nodiscard]] const std::string& stopped() const { return m_stopped; }
 
  private:
+  SchemaProblem stop(const std::string& at) {
+    m_stopped = "the schema takes too many steps on this value";
+    return SchemaProblem{at, m_stopped};
+  }
+  // A name as a step of a JSON pointer.
+  static std::string step_to(const std::string& at, const std::string& name) {
+    std::string out = at + "/";
+    for (const char c : name) out += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+    return out;
+  }
   static const Json* rule_of(const Json& schema, const char* name) {
     const auto found = schema.find(name);
     return found == schema.end() ? nullptr : &*found;
@@ -184,7 +191,7 @@ class Checker {
 
   Problem check_member(const Json& schema, const std::string& name, const Json& member,
                        const std::string& at) {
-    const std::string place = at + "/" + name;
+    const std::string place = step_to(at, name);
     if (const Json* rule = rule_of(schema, "propertyNames")) {
       if (Problem problem = check(*rule, Json(name), place)) return problem;
     }
@@ -221,7 +228,7 @@ class Checker {
     if (const Json* rule = rule_of(schema, "uniqueItems"); rule != nullptr && rule->get<bool>()) {
       for (std::size_t i = 0; i < value.size(); ++i) {
         for (std::size_t j = 0; j < i; ++j) {
-          m_steps += 1;
+          if (++m_steps > kMostSteps) return stop(at);
           if (value[i] == value[j])
             return SchemaProblem{at, fmt::format("entries {} and {} are equal", j, i)};
         }

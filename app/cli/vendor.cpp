@@ -270,6 +270,11 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
     }
   }
   if (auto fits = check_local(options.local); !fits) return tl::unexpected(fits.error());
+  if (options.local.given() && (options.population || fail_on)) {
+    return fail(ErrorKind::usage,
+                "--model holds answers against a local model, not against each other; leave "
+                "--population and --fail-on out");
+  }
   std::vector<Assertion> checks;
   if (!options.expect.empty()) {
     auto read = load_checks(options.expect);
@@ -283,6 +288,9 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
     inputs.push_back(std::move(*input));
   }
   if (inputs.size() == 2 && is_kld_file(inputs[0].bytes()) && is_kld_file(inputs[1].bytes())) {
+    if (!checks.empty() || options.local.given()) {
+      return fail(ErrorKind::usage, "--expect and --model look at answers; logit files hold none");
+    }
     return compare_logit_files(inputs[0], inputs[1], options.json, context);
   }
   // Checks and a local model look at whole answers, which are then read at once.

@@ -25,7 +25,11 @@ CheckedSides check_sides(const std::vector<Assertion>& checks,
 }
 
 std::string check_kinds_text() {
-  std::string out;
+  std::string out =
+      "{\"checks\": [{\"id\": \"total\", \"kind\": \"json_path_equals\", \"path\": \"$.total\", "
+      "\"value\": 12.5}]}\n"
+      "any check: where? (content, reasoning, tool_calls) tool? custom_ids? min_rate? fenced? "
+      "negate?\n\n";
   for (const CheckKind& kind : check_kinds()) {
     out += fmt::format("{:<20} {:<26} {}\n", kind.name, kind.members, kind.meaning);
   }

@@ -64,6 +64,13 @@ class LocalComparison {
       m_candidates.push_back(std::move(*candidate));
     }
     progress.clear();
+    const bool none = std::none_of(m_candidates.begin(), m_candidates.end(),
+                                   [](const LocalCandidate& c) { return c.problem.empty(); });
+    if (none) {
+      return fail(ErrorKind::engine,
+                  fmt::format("none of the configurations can run; the first: {}",
+                              m_candidates.front().problem));
+    }
     return conclude();
   }
 

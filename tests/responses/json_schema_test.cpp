@@ -83,6 +83,7 @@ TEST(JsonSchema, KeywordsMeanWhatTheStandardSays) {
        R"({"next":{"next":3}})", "at /next/next"},
       {R"({"properties":{"child":{"$ref":"#"}},"required":["v"]})", R"({"v":1,"child":{}})",
        "at /child"},
+      {R"({"additionalProperties":{"type":"null"}})", R"({"a/b~c":1})", "at /a~1b~0c"},
       {"true", "1", ""},
       {"false", "1", "at "},
   };
@@ -120,6 +121,13 @@ TEST(JsonSchema, AReferenceToItselfIsRefusedAndOneToAPartIsNot) {
 TEST(JsonSchema, APatternThatNeverEndsIsNoAnswer) {
   const std::string text = "\"" + std::string(60, 'a') + "b\"";
   EXPECT_EQ(place_of_problem(R"({"pattern":"^(a+)+$"})", text), "?");
+}
+
+// Also a comparison of every pair of a long list has an end.
+TEST(JsonSchema, TooManyStepsAreNoAnswer) {
+  Json list = Json::array();
+  for (int i = 0; i < 4000; ++i) list.push_back(i);
+  EXPECT_EQ(place_of_problem(R"({"uniqueItems":true})", list.dump()), "?");
 }
 
 std::string selected(const std::string& path, const std::string& document) {
