@@ -97,6 +97,26 @@ TEST_F(VendorSchema, ManyAndPopulations) {
   EXPECT_EQ(Json::parse(document)["checks"]["checks"][0]["sides"][1]["passed"], 4);
 }
 
+// Compared line by line, with a summary instead of the responses.
+TEST_F(VendorSchema, LongFiles) {
+  std::string a, b;
+  for (int i = 0; i < 250; ++i) {
+    a += chat("king") + "\n";
+    b += chat(i % 5 == 0 ? "kind" : "king") + "\n";
+  }
+  write("a.jsonl", a);
+  write("b.jsonl", b);
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{}, std::vector<std::string>{"--steps"}}) {
+    std::vector<std::string> words{"a.jsonl", "b.jsonl"};
+    words.insert(words.end(), more.begin(), more.end());
+    const std::string document = vendor(words, 0);
+    EXPECT_EQ(problem_as("pairs", document), "");
+    EXPECT_EQ(Json::parse(document)["summary"]["pairs"], 250);
+  }
+  EXPECT_EQ(problem_as("population", vendor({"a.jsonl", "b.jsonl", "--population"}, 0)), "");
+}
+
 // Two chunks of context 4 and vocabulary 3, so two rows of n_ctx - 1 - n_ctx / 2.
 std::string logit_file(float scale) {
   std::string bytes = "_logits_";
