@@ -6,20 +6,17 @@ namespace driftscope::cli {
 namespace {
 
 struct GuiOptions {
-  std::string file;
+  std::vector<std::string> files;
 };
 
-Result<int> run(const GuiOptions& options, CommandContext&) {
-  std::vector<std::string> arguments;
-  if (!options.file.empty()) arguments.push_back(options.file);
-  return become_gui(arguments);
-}
+Result<int> run(const GuiOptions& options, CommandContext&) { return become_gui(options.files); }
 
 }  // namespace
 
 void declare_gui(CLI::App& app, CommandContext& context) {
   auto options = bind_command<GuiOptions>(app, context, &run);
-  app.add_option("file", options->file, "Capture to open");
+  app.add_option("files", options->files,
+                 "Capture to open, or saved answers of servers to compare");
 }
 
 }  // namespace driftscope::cli

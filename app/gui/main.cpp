@@ -9,11 +9,15 @@
 #include <QEventLoop>
 #include <QRegularExpression>
 #include <QSettings>
+#include <algorithm>
+#include <atomic>
 #include <optional>
 
 #include "ui/bridge/capture_loader.h"
+#include "ui/bridge/response_loader.h"
 #include "ui/plots/render.h"
 #include "ui/shell/main_window.h"
+#include "ui/views/responses_view.h"
 
 namespace driftscope::ui {
 namespace {
@@ -25,7 +29,8 @@ int complain(ErrorKind kind, const std::string& message) {
 int complain(const Error& error) { return complain(error.kind, error.message); }
 
 struct Options {
-  QString capture;
+  QStringList files;  // one capture, or answers
+  QString page;       // of the answers, in a screenshot
   bool render = false;
   QString screenshot;  // path; empty: none
   RenderRequest request;
@@ -53,13 +58,16 @@ Result<ThemeKind> parse_theme(const QString& text) {
 
 void declare(QCommandLineParser& parser) {
   parser.setApplicationDescription(QStringLiteral(
-      "Shows where two runs of one prompt part.\n\n"
+      "Shows where two runs of one prompt, or two saved answers of servers, part.\n\n"
       "  driftscope-gui out.h5\n"
+      "  driftscope-gui a.json b.json\n"
       "  driftscope-gui --render out.h5 --plot overview --format svg -o overview.svg"));
   parser.addHelpOption();
   parser.addVersionOption();
-  parser.addPositionalArgument(QStringLiteral("capture"), QStringLiteral("Capture to open."),
-                               QStringLiteral("[FILE.h5]"));
+  parser.addPositionalArgument(
+      QStringLiteral("files"),
+      QStringLiteral("A capture to open, or saved answers of servers to compare."),
+      QStringLiteral("[FILE …]"));
   const auto option = [&parser](const QStringList& names, const char* help, const char* value) {
     parser.addOption(QCommandLineOption(names, QLatin1String(help), QLatin1String(value)));
   };
@@ -75,14 +83,21 @@ void declare(QCommandLineParser& parser) {
   option({QStringLiteral("size")}, "Size in pixels, as 1280x800; plots at most 5000 a side.",
          "WxH");
   option({QStringLiteral("theme")}, "light or dark.", "THEME");
+  option({QStringLiteral("page")},
+         "Of answers, to show in a screenshot: pair, all or population (default: pair).", "PAGE");
   option({QStringLiteral("step")}, "Step to select (default: the first divergence).", "N");
 }
 
 Result<Options> read_options(const QCommandLineParser& parser) {
   Options options;
-  const QStringList files = parser.positionalArguments();
-  if (files.size() > 1) return fail(ErrorKind::usage, "more than one capture is named; name one");
-  if (!files.isEmpty()) options.capture = files.front();
+  options.files = parser.positionalArguments();
+  const auto captures = std::count_if(options.files.begin(), options.files.end(), is_capture_file);
+  if (captures > 0 && options.files.size() > 1) {
+    return fail(ErrorKind::usage, captures == options.files.size()
+                                      ? "more than one capture is named; name one"
+                                      : "a capture is named among responses; name it alone");
+  }
+  options.page = parser.value(QStringLiteral("page"));
   options.render = parser.isSet(QStringLiteral("render"));
   options.screenshot = parser.value(QStringLiteral("screenshot"));
   options.request.path = parser.value(QStringLiteral("output"));
@@ -107,8 +122,8 @@ Result<Options> read_options(const QCommandLineParser& parser) {
     options.step = parser.value(QStringLiteral("step")).toLongLong(&number);
     if (!number || options.step < 0) return fail(ErrorKind::usage, "--step: write a number from 0");
   }
-  if (options.render && options.capture.isEmpty()) {
-    return fail(ErrorKind::usage, "--render needs a capture; name a file");
+  if (options.render && options.files.isEmpty()) {
+    return fail(ErrorKind::usage, "--render needs a capture or responses; name a file");
   }
   if (options.render && options.request.path.isEmpty()) {
     return fail(ErrorKind::usage, "--render needs a file to write; add -o PATH");
@@ -116,7 +131,24 @@ Result<Options> read_options(const QCommandLineParser& parser) {
   return options;
 }
 
+bool are_responses(const QStringList& files) {
+  return !files.isEmpty() && !is_capture_file(files.front());
+}
+
+int render_answers(const Options& options) {
+  const std::atomic<Generation> newest{0};
+  const auto files = read_response_files(options.files, 0, newest);
+  if (!files) return complain(files.error());
+  const auto choice = first_choice(**files);
+  if (!choice) {
+    return complain(ErrorKind::inconclusive, "there is one answer only; name a second file");
+  }
+  const auto done = render_responses(view_pair(*files, *choice), options.request);
+  return done ? 0 : complain(done.error());
+}
+
 int run_render(const Options& options) {
+  if (are_responses(options.files)) return render_answers(options);
   CaptureLoader loader;
   QEventLoop loop;
   ComparisonPointer comparison;
@@ -129,28 +161,62 @@ int run_render(const Options& options) {
     failure = message;
     loop.quit();
   });
-  loader.load(options.capture);
+  loader.load(options.files.front());
   loop.exec();
   if (failure) return complain(ErrorKind::malformed, failure->toStdString());
   const auto done = render_plot(comparison, options.request);
   return done ? 0 : complain(done.error());
 }
 
+// Ends with what the page needs, or with an error.
+void wait_for_answers(MainWindow& window, const Options& options) {
+  QEventLoop loop;
+  bool pair = false;
+  bool rest = options.page.isEmpty() || options.page == QLatin1String("pair");
+  const auto end = [&] {
+    if (pair && rest) loop.quit();
+  };
+  QObject::connect(&window, &MainWindow::error_shown, &loop, &QEventLoop::quit);
+  QObject::connect(&window, &MainWindow::responses_shown, &loop, [&] {
+    pair = true;
+    end();
+  });
+  const bool population = options.page == QLatin1String("population");
+  QObject::connect(&window, population ? &MainWindow::population_shown : &MainWindow::survey_shown,
+                   &loop, [&] {
+                     rest = true;
+                     end();
+                   });
+  window.open_files(options.files);
+  loop.exec();
+  if (options.page == QLatin1String("all")) {
+    window.responses().show_page(ResponsesView::Page::all);
+  }
+  if (population) window.responses().show_page(ResponsesView::Page::population);
+  if (options.step >= 0) window.responses().select_column(options.step);
+}
+
+void wait_for_capture(MainWindow& window, const Options& options) {
+  window.findChild<QWidget*>(QStringLiteral("dock_run_panel"))->hide();
+  QEventLoop loop;
+  QObject::connect(&window, &MainWindow::capture_shown, &loop, &QEventLoop::quit);
+  QObject::connect(&window, &MainWindow::error_shown, &loop, &QEventLoop::quit);
+  window.open_capture(options.files.front());
+  loop.exec();
+  if (options.step >= 0) window.select_step(options.step);
+}
+
 int run_screenshot(const Options& options) {
   MainWindow window(nullptr);
   window.resize(options.size_given ? options.request.size : QSize(1280, 800));
   window.show();
-  if (!options.capture.isEmpty()) {
-    window.findChild<QWidget*>(QStringLiteral("dock_run_panel"))->hide();
-    QEventLoop loop;
-    QObject::connect(&window, &MainWindow::capture_shown, &loop, &QEventLoop::quit);
-    QObject::connect(&window, &MainWindow::error_shown, &loop, &QEventLoop::quit);
-    window.open_capture(options.capture);
-    loop.exec();
-    if (!window.last_error().isEmpty()) {
-      return complain(ErrorKind::malformed, window.last_error().toStdString());
-    }
-    if (options.step >= 0) window.select_step(options.step);
+  if (are_responses(options.files)) {
+    wait_for_answers(window, options);
+  } else if (!options.files.isEmpty()) {
+    wait_for_capture(window, options);
+  }
+  if (!window.last_error().isEmpty()) {
+    return complain(ErrorKind::malformed, window.last_error().toStdString());
   }
   QApplication::processEvents();  // layouts settle, then queued replots run
   QApplication::processEvents();
@@ -169,7 +235,7 @@ int run_window(const Options& options) {
   }
   MainWindow window(&settings);
   if (options.size_given) window.resize(options.request.size);
-  if (!options.capture.isEmpty()) window.open_capture(options.capture);
+  window.open_files(options.files);
   window.show();
   return QApplication::exec();
 }

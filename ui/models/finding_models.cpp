@@ -34,27 +34,27 @@ const KnobSpec* knob_of(const FieldDifference& difference) {
 
 }  // namespace
 
-void FindingsModel::show(ComparisonPointer comparison) {
-  beginResetModel();
-  m_comparison = std::move(comparison);
-  endResetModel();
+void FindingsModel::show(const ComparisonPointer& comparison) {
+  if (comparison) {
+    show(comparison->findings, QStringLiteral("Nothing to report so far."));
+  } else {
+    show({}, QStringLiteral("Open a capture or start a run to see findings."));
+  }
 }
 
-int FindingsModel::row_total() const {
-  return m_comparison ? static_cast<int>(m_comparison->findings.size()) : 0;
+void FindingsModel::show(std::vector<Finding> findings, const QString& empty) {
+  beginResetModel();
+  m_findings = std::move(findings);
+  m_empty = empty;
+  endResetModel();
 }
 
 QStringList FindingsModel::headings() const {
   return {QStringLiteral("Severity"), QStringLiteral("Finding")};
 }
 
-QString FindingsModel::empty_text() const {
-  if (!m_comparison) return QStringLiteral("Open a capture or start a run to see findings.");
-  return QStringLiteral("Nothing to report so far.");
-}
-
 TableCell FindingsModel::cell(int row, int column) const {
-  const Finding& finding = m_comparison->findings[static_cast<std::size_t>(row)];
+  const Finding& finding = m_findings[static_cast<std::size_t>(row)];
   const QString tooltip =
       QStringLiteral("%1\n%2").arg(text_of(finding.id), text_of(finding.evidence));
   const Emphasis emphasis = emphasis_of(finding.severity);

@@ -11,16 +11,19 @@ class FindingsModel final : public TableModel {
   Q_OBJECT
  public:
   using TableModel::TableModel;
-  void show(ComparisonPointer comparison);
+  void show(const ComparisonPointer& comparison);
+  // Any list of findings; `empty` says why there are none.
+  void show(std::vector<Finding> findings, const QString& empty);
   [[nodiscard]] TableCell cell(int row, int column) const override;
-  [[nodiscard]] QString empty_text() const override;
+  [[nodiscard]] QString empty_text() const override { return m_empty; }
 
  protected:
-  [[nodiscard]] int row_total() const override;
+  [[nodiscard]] int row_total() const override { return static_cast<int>(m_findings.size()); }
   [[nodiscard]] QStringList headings() const override;
 
  private:
-  ComparisonPointer m_comparison;
+  std::vector<Finding> m_findings;
+  QString m_empty = QStringLiteral("Open a capture or start a run to see findings.");
 };
 
 // Only what differs. Knobs come first and are named by their titles.

@@ -47,7 +47,9 @@ TokenRibbon token_ribbon(const Comparison& comparison) {
                     .text_b = lane_text(comparison, b, index),
                     .differs = tokens_differ(a, b, index),
                     .flipped = false,
-                    .choice_b = {}};
+                    .choice_b = {},
+                    .missing_a = a == nullptr || !has_token(*a, index),
+                    .missing_b = b == nullptr || !has_token(*b, index)};
     if (const StepComparison* row = step_at(comparison, step); row != nullptr && row->flipped) {
       item.flipped = true;
       item.choice_b = token_text(comparison, row->choice_b);

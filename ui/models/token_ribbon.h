@@ -12,11 +12,16 @@ namespace driftscope::ui {
 
 struct RibbonItem {
   std::int64_t step = 0;
-  QString text_a;  // empty: this side had ended
+  QString text_a;  // null: this side had ended
   QString text_b;
   bool differs = false;  // the free lanes emitted different tokens
   bool flipped = false;  // B, fed A's tokens, would choose another token
   QString choice_b;      // what it would choose, where flipped
+  // Of two answers:
+  bool joined = false;     // the texts run together again
+  bool split = false;      // the same text, cut into other tokens
+  bool missing_a = false;  // nothing of A stands here; its text may say "end"
+  bool missing_b = false;
 };
 
 struct TokenRibbon {

@@ -8,6 +8,8 @@
 #include "ui/plots/logit_difference_plot.h"
 #include "ui/plots/margin_plot.h"
 #include "ui/plots/rank_flip_plot.h"
+#include "ui/plots/response_difference_plot.h"
+#include "ui/plots/response_logprob_plot.h"
 
 namespace driftscope::ui {
 namespace {
@@ -25,8 +27,15 @@ constexpr std::array kPlots{
     PlotInfo{"layer_heatmap", "Drift per layer", make<LayerHeatmapPlot>, PlotNeeds::taps, 4},
 };
 
+constexpr std::array kResponsePlots{
+    PlotInfo{"logprob_difference", "Logprob difference", make<ResponseDifferencePlot>,
+             PlotNeeds::steps, 4},
+    PlotInfo{"logprobs", "Logprobs", make<ResponseLogprobPlot>, PlotNeeds::steps, 4},
+};
+
 }  // namespace
 
+std::span<const PlotInfo> response_plot_catalogue() { return kResponsePlots; }
 std::span<const PlotInfo> plot_catalogue() { return kPlots; }
 
 const PlotInfo* find_plot(std::string_view id) {

@@ -20,6 +20,8 @@ struct PlotInfo {
 };
 [[nodiscard]] std::span<const PlotInfo> plot_catalogue();
 [[nodiscard]] const PlotInfo* find_plot(std::string_view id);
+// The plots of two answers; each is a ResponsePlot.
+[[nodiscard]] std::span<const PlotInfo> response_plot_catalogue();
 // Whether the comparison holds what the plot needs.
 [[nodiscard]] bool can_show(const PlotInfo& info, const Comparison& comparison);
 

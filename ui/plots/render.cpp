@@ -10,12 +10,17 @@
 #include <QSaveFile>
 #include <QSvgGenerator>
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ui/models/navigation.h"
+#include "ui/models/response_verdict.h"
 #include "ui/models/verdict_summary.h"
 #include "ui/plots/plot_catalogue.h"
+#include "ui/plots/response_plot.h"
 
 namespace driftscope::ui {
 namespace {
@@ -31,41 +36,48 @@ constexpr int kLargest = 5000;
 
 struct Sheet {
   std::vector<std::unique_ptr<StepPlot>> plots;
-  bool header = false;
+  std::optional<VerdictSummary> header;
   QSize size;
 };
 
+Result<std::vector<const PlotInfo*>> named_plots(std::span<const PlotInfo> catalogue,
+                                                 const RenderRequest& request) {
+  std::vector<const PlotInfo*> chosen;
+  std::string names = "overview";
+  for (const PlotInfo& info : catalogue) {
+    names += fmt::format(", {}", info.id);
+    if (request.plot == QLatin1String("overview") || request.plot.toStdString() == info.id) {
+      chosen.push_back(&info);
+    }
+  }
+  if (!chosen.empty()) return chosen;
+  return fail(ErrorKind::usage, fmt::format("--plot {}: no such plot; choose one of {}",
+                                            request.plot.toStdString(), names));
+}
+
 Result<std::vector<const PlotInfo*>> chosen_plots(const Comparison& comparison,
                                                   const RenderRequest& request) {
-  std::vector<const PlotInfo*> chosen;
+  auto chosen = named_plots(plot_catalogue(), request);
+  if (!chosen) return chosen;
   if (request.plot == QLatin1String("overview")) {
-    for (const PlotInfo& info : plot_catalogue()) {
-      if (can_show(info, comparison)) chosen.push_back(&info);
-    }
+    std::erase_if(*chosen, [&](const PlotInfo* info) { return !can_show(*info, comparison); });
     return chosen;
   }
-  const PlotInfo* info = find_plot(request.plot.toStdString());
-  if (info == nullptr) {
-    std::string names = "overview";
-    for (const PlotInfo& known : plot_catalogue()) names += fmt::format(", {}", known.id);
-    return fail(ErrorKind::usage, fmt::format("--plot {}: no such plot; choose one of {}",
-                                              request.plot.toStdString(), names));
-  }
+  const PlotInfo* info = chosen->front();
   if (!can_show(*info, comparison)) {
     return fail(
         ErrorKind::inconclusive,
         fmt::format("--plot {}: no taps in this capture; record it with --taps layers", info->id));
   }
-  chosen.push_back(info);
   return chosen;
 }
 
-Result<Sheet> make_sheet(const ComparisonPointer& comparison, const RenderRequest& request) {
-  const auto chosen = chosen_plots(*comparison, request);
-  if (!chosen) return tl::unexpected(chosen.error());
+// Empty plots of the right size and range.
+Result<Sheet> empty_sheet(const std::vector<const PlotInfo*>& chosen, const VerdictSummary& verdict,
+                          std::int64_t steps, const RenderRequest& request) {
   Sheet sheet;
-  sheet.header = request.plot == QLatin1String("overview");
-  const int natural = static_cast<int>(chosen->size()) * kPlotHeight + kAxisHeight +
+  if (request.plot == QLatin1String("overview")) sheet.header = verdict;
+  const int natural = static_cast<int>(chosen.size()) * kPlotHeight + kAxisHeight +
                       (sheet.header ? kHeaderHeight : 0);
   sheet.size = {request.size.width(), request.size.height() > 0 ? request.size.height() : natural};
   const auto in_range = [](int pixels) { return pixels >= kSmallest && pixels <= kLargest; };
@@ -74,21 +86,19 @@ Result<Sheet> make_sheet(const ComparisonPointer& comparison, const RenderReques
                 fmt::format("--size {}x{}: width and height are {} to {} pixels",
                             sheet.size.width(), sheet.size.height(), kSmallest, kLargest));
   }
-  const double count = std::max(1.0, static_cast<double>(step_count(*comparison)));
-  for (const PlotInfo* info : *chosen) {
+  const double count = std::max(1.0, static_cast<double>(steps));
+  for (const PlotInfo* info : chosen) {
     sheet.plots.emplace_back(info->make(nullptr));
     StepPlot& plot = *sheet.plots.back();
     plot.set_theme(theme_of(request.theme));
-    plot.set_step_labels(info == chosen->back());
+    plot.set_step_labels(info == chosen.back());
     plot.set_step_range(-0.5, count - 0.5);
-    plot.set_comparison(comparison);
-    plot.set_selected_step(first_difference(*comparison).value_or(-1));
   }
   return sheet;
 }
 
-void draw_header(QCPPainter& painter, const Comparison& comparison, int width, const Theme& theme) {
-  const VerdictSummary summary = verdict_summary(comparison);
+void draw_header(QCPPainter& painter, const VerdictSummary& summary, int width,
+                 const Theme& theme) {
   const QColor tier = summary.good           ? theme.good
                       : summary.inconclusive ? theme.warning
                                              : theme.divergence;
@@ -114,12 +124,11 @@ void draw_header(QCPPainter& painter, const Comparison& comparison, int width, c
                    facts.join(QStringLiteral("   ·   ")));
 }
 
-void draw_sheet(QCPPainter& painter, const Sheet& sheet, const Comparison& comparison,
-                const Theme& theme) {
+void draw_sheet(QCPPainter& painter, const Sheet& sheet, const Theme& theme) {
   painter.fillRect(QRect({0, 0}, sheet.size), theme.surface);
   int top = 0;
   if (sheet.header) {
-    draw_header(painter, comparison, sheet.size.width(), theme);
+    draw_header(painter, *sheet.header, sheet.size.width(), theme);
     top = kHeaderHeight;
   }
   const int count = static_cast<int>(sheet.plots.size());
@@ -176,24 +185,23 @@ bool draw_pdf(QIODevice& device, QSize size, const Draw& draw) {
   return painter.end();
 }
 
-}  // namespace
+struct Writer {
+  const char* format;
+  bool (*write)(QIODevice&, QSize, const Draw&);
+};
+constexpr std::array kWriters{Writer{"png", draw_png}, Writer{"svg", draw_svg},
+                              Writer{"pdf", draw_pdf}};
 
-Result<void> render_plot(const ComparisonPointer& comparison, const RenderRequest& request) {
-  struct Writer {
-    const char* format;
-    bool (*write)(QIODevice&, QSize, const Draw&);
-  };
-  static constexpr std::array kWriters{Writer{"png", draw_png}, Writer{"svg", draw_svg},
-                                       Writer{"pdf", draw_pdf}};
+Result<const Writer*> writer_for(const RenderRequest& request) {
   const auto writer = std::find_if(kWriters.begin(), kWriters.end(), [&](const Writer& w) {
     return request.format == QLatin1String(w.format);
   });
-  if (writer == kWriters.end()) {
-    return fail(ErrorKind::usage,
-                fmt::format("--format {}: choose png, svg or pdf", request.format.toStdString()));
-  }
-  const auto sheet = make_sheet(comparison, request);
-  if (!sheet) return tl::unexpected(sheet.error());
+  if (writer != kWriters.end()) return &*writer;
+  return fail(ErrorKind::usage,
+              fmt::format("--format {}: choose png, svg or pdf", request.format.toStdString()));
+}
+
+Result<void> write_sheet(const Sheet& sheet, const Writer& writer, const RenderRequest& request) {
   QSaveFile file(request.path);
   const auto cannot_write = [&] {
     return fail(ErrorKind::output,
@@ -201,17 +209,49 @@ Result<void> render_plot(const ComparisonPointer& comparison, const RenderReques
                             file.errorString().toStdString()));
   };
   if (!file.open(QIODevice::WriteOnly)) return cannot_write();
-  const bool written = writer->write(file, sheet->size, [&](QCPPainter& painter) {
-    draw_sheet(painter, *sheet, *comparison, theme_of(request.theme));
+  const bool written = writer.write(file, sheet.size, [&](QCPPainter& painter) {
+    draw_sheet(painter, sheet, theme_of(request.theme));
   });
   if (!written && file.error() == QFileDevice::NoError) {
     return fail(ErrorKind::output,
                 fmt::format("--size {}x{}: the picture cannot be drawn, there is not enough memory "
                             "for it; choose a smaller size",
-                            sheet->size.width(), sheet->size.height()));
+                            sheet.size.width(), sheet.size.height()));
   }
   if (!written || !file.commit()) return cannot_write();
   return {};
+}
+
+}  // namespace
+
+Result<void> render_plot(const ComparisonPointer& comparison, const RenderRequest& request) {
+  const auto writer = writer_for(request);
+  if (!writer) return tl::unexpected(writer.error());
+  const auto chosen = chosen_plots(*comparison, request);
+  if (!chosen) return tl::unexpected(chosen.error());
+  const auto sheet =
+      empty_sheet(*chosen, verdict_summary(*comparison), step_count(*comparison), request);
+  if (!sheet) return tl::unexpected(sheet.error());
+  for (const auto& plot : sheet->plots) {
+    plot->set_comparison(comparison);
+    plot->set_selected_step(first_difference(*comparison).value_or(-1));
+  }
+  return write_sheet(*sheet, **writer, request);
+}
+
+Result<void> render_responses(const ResponsePairPointer& pair, const RenderRequest& request) {
+  const auto writer = writer_for(request);
+  if (!writer) return tl::unexpected(writer.error());
+  const auto chosen = named_plots(response_plot_catalogue(), request);
+  if (!chosen) return tl::unexpected(chosen.error());
+  const auto columns = static_cast<std::int64_t>(pair->columns.columns.size());
+  const auto sheet = empty_sheet(*chosen, response_verdict(*pair), columns, request);
+  if (!sheet) return tl::unexpected(sheet.error());
+  for (const auto& plot : sheet->plots) {
+    if (auto* shown = qobject_cast<ResponsePlot*>(plot.get())) shown->set_pair(pair);
+    plot->set_selected_step(pair->columns.divergence);
+  }
+  return write_sheet(*sheet, **writer, request);
 }
 
 }  // namespace driftscope::ui

@@ -7,6 +7,7 @@
 
 #include "analysis/compare/comparison.h"
 #include "kernels/base/result.h"
+#include "ui/models/response_snapshot.h"
 #include "ui/theme/theme.h"
 
 namespace driftscope::ui {
@@ -22,5 +23,8 @@ struct RenderRequest {
 // what the plot needs), output (cannot write).
 [[nodiscard]] Result<void> render_plot(const ComparisonPointer& comparison,
                                        const RenderRequest& request);
+// The same of two answers, from the response_plot_catalogue().
+[[nodiscard]] Result<void> render_responses(const ResponsePairPointer& pair,
+                                            const RenderRequest& request);
 
 }  // namespace driftscope::ui

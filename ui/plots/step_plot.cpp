@@ -111,8 +111,7 @@ void StepPlot::style_axes() {
   m_plot->xAxis->setNumberFormat(QStringLiteral("f"));
   m_plot->xAxis->setNumberPrecision(0);
   m_plot->xAxis->setTickLabels(m_step_labels);
-  m_plot->xAxis->setLabel(m_step_labels ? QStringLiteral("step (generated token, from 0)")
-                                        : QString());
+  m_plot->xAxis->setLabel(m_step_labels ? m_axis_words : QString());
   m_plot->xAxis->setLabelPadding(1);
   m_divergence_line->setPen(QPen(m_theme->divergence, 1, Qt::DashLine));
   m_anchor_line->setPen(QPen(m_theme->selection, 1, Qt::DashDotLine));
@@ -137,8 +136,21 @@ void StepPlot::changeEvent(QEvent* event) {
 
 void StepPlot::set_comparison(ComparisonPointer comparison) {
   m_comparison = std::move(comparison);
+  set_extent(m_comparison ? step_count(*m_comparison) : 0,
+             m_comparison ? first_difference(*m_comparison) : std::nullopt);
   rebuild();
   update_now();
+}
+
+void StepPlot::set_extent(std::int64_t steps, std::optional<std::int64_t> parting) {
+  m_steps = steps;
+  m_parting = parting;
+}
+
+void StepPlot::set_step_words(const QString& axis, const QString& singular) {
+  m_axis_words = axis;
+  m_step_word = singular;
+  style_axes();
 }
 
 void StepPlot::set_selected_step(std::int64_t step) {
@@ -162,11 +174,9 @@ void StepPlot::place_markers() {
   m_divergence_line->setVisible(false);
   m_selection_line->setVisible(false);
   m_anchor_line->setVisible(false);
-  const bool has_steps = m_comparison && step_count(*m_comparison) > 0;
+  const bool has_steps = m_steps > 0;
   if (has_steps) {
-    if (const auto step = first_difference(*m_comparison)) {
-      place(m_divergence_line, static_cast<double>(*step));
-    }
+    if (m_parting) place(m_divergence_line, static_cast<double>(*m_parting));
     if (m_selected >= 0) place(m_selection_line, static_cast<double>(m_selected));
     if (m_anchor >= 0) place(m_anchor_line, static_cast<double>(m_anchor));
   }
@@ -176,7 +186,9 @@ void StepPlot::place_markers() {
   const bool readable = reason.isEmpty() && has_steps && m_selected >= 0;
   const QString figures = readable ? readout(m_selected) : QString();
   m_header->set_readout(
-      figures.isEmpty() ? QString() : QStringLiteral("step %1: %2").arg(m_selected).arg(figures));
+      figures.isEmpty()
+          ? QString()
+          : QStringLiteral("%1 %2: %3").arg(m_step_word).arg(m_selected).arg(figures));
   m_plot->setAccessibleDescription(reason.isEmpty() ? summary() + QStringLiteral(" ") + figures
                                                     : reason);
 }
@@ -205,11 +217,10 @@ void StepPlot::set_step_labels(bool visible) {
 
 StepView StepPlot::view_for(QSize size) const {
   const double pixels = std::max(1, size.width() - kLeftMargin - kRightMargin);
-  const std::int64_t count = m_comparison ? step_count(*m_comparison) : 0;
   const double span = std::max(1e-9, range_upper() - range_lower());
   // One step more at each side, so that lines run out of the frame.
   return {.first = std::max<std::int64_t>(0, static_cast<std::int64_t>(std::floor(range_lower()))),
-          .last = std::min<std::int64_t>(count - 1,
+          .last = std::min<std::int64_t>(m_steps - 1,
                                          static_cast<std::int64_t>(std::ceil(range_upper()))),
           .columns = static_cast<std::int64_t>(pixels),
           .pixels_per_step = pixels / span,
@@ -239,7 +250,7 @@ void StepPlot::draw_into(QCPPainter& painter, QSize size) {
 
 void StepPlot::on_range(double lower, double upper) {
   if (m_setting_range) return;
-  const double count = m_comparison ? static_cast<double>(step_count(*m_comparison)) : 0.0;
+  const auto count = static_cast<double>(m_steps);
   const double low_limit = -0.5;
   const double high_limit = std::max(count, 1.0) - 0.5;
   const double span =
@@ -250,10 +261,9 @@ void StepPlot::on_range(double lower, double upper) {
 }
 
 std::int64_t StepPlot::step_at_pixel(double x) const {
-  if (!m_comparison) return -1;
+  if (m_steps == 0) return -1;
   const auto step = static_cast<std::int64_t>(std::lround(m_plot->xAxis->pixelToCoord(x)));
-  const std::int64_t count = step_count(*m_comparison);
-  return count == 0 ? -1 : std::clamp<std::int64_t>(step, 0, count - 1);
+  return std::clamp<std::int64_t>(step, 0, m_steps - 1);
 }
 
 void StepPlot::on_click(double x, bool second_cursor) {
@@ -277,7 +287,8 @@ void StepPlot::show_hover(QPoint position, QPoint global) {
     QToolTip::hideText();
     return;
   }
-  QToolTip::showText(global, QStringLiteral("step %1: %2").arg(step).arg(readout(step)), m_plot);
+  QToolTip::showText(
+      global, QStringLiteral("%1 %2: %3").arg(m_step_word).arg(step).arg(readout(step)), m_plot);
 }
 
 bool StepPlot::eventFilter(QObject* watched, QEvent* event) {

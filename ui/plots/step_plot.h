@@ -8,6 +8,7 @@
 #include <QWidget>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "analysis/compare/comparison.h"
@@ -85,6 +86,12 @@ class StepPlot : public QWidget {
 
   [[nodiscard]] QCustomPlot& plot() { return *m_plot; }
   void set_legend(std::vector<LegendEntry> entries);
+  // For plots of something else than a Comparison: how many steps there are, and the step at which
+  // the sides part. set_comparison() sets both.
+  void set_extent(std::int64_t steps, std::optional<std::int64_t> parting);
+  [[nodiscard]] std::int64_t step_total() const { return m_steps; }
+  // What a step is called: under the axis, and in figures of one ("step 3: …").
+  void set_step_words(const QString& axis, const QString& singular);
   // In place of the title where the legend does not fit beside it.
   void set_short_title(const QString& title);
   void update_now();
@@ -106,6 +113,10 @@ class StepPlot : public QWidget {
   QString m_title;
   const Theme* m_theme;
   ComparisonPointer m_comparison;
+  std::int64_t m_steps = 0;
+  std::optional<std::int64_t> m_parting;
+  QString m_axis_words = QStringLiteral("step (generated token, from 0)");
+  QString m_step_word = QStringLiteral("step");
   std::int64_t m_selected = -1;
   std::int64_t m_anchor = -1;
   bool m_setting_range = false;

@@ -73,7 +73,7 @@ void MainWindow::make_centre() {
   layout->addWidget(m_welcome);
   layout->addWidget(m_ribbons);
   layout->addWidget(m_plots, 1);
-  setCentralWidget(centre);
+  make_pages(centre);
   const auto choose = [this](qint64 step) {
     m_user_selected = true;
     select_step(step);
@@ -83,6 +83,7 @@ void MainWindow::make_centre() {
   connect(m_plots, &PlotStack::anchor_selected, this, &MainWindow::set_anchor_step);
   connect(m_verdict, &VerdictBar::divergence_requested, this, &MainWindow::go_to_first_difference);
   connect(m_welcome, &WelcomeBar::open_requested, this, &MainWindow::choose_capture);
+  connect(m_welcome, &WelcomeBar::responses_requested, this, [this] { choose_responses(false); });
   connect(m_welcome, &WelcomeBar::run_requested, this, &MainWindow::show_run_panel);
   connect(m_welcome, &WelcomeBar::sample_requested, this, &MainWindow::open_capture);
 }
@@ -137,6 +138,7 @@ void MainWindow::connect_run() {
 }
 
 void MainWindow::open_capture(const QString& path) {
+  show_capture_page();
   m_fresh_load = path != m_path || !m_comparison;
   m_path = path;
   m_state->setText(tr("Opening %1 …").arg(path));
@@ -201,7 +203,7 @@ void MainWindow::show_delta() {
                            : QString();
   m_delta->setText(text);
   m_delta->setToolTip(text);
-  m_delta->setVisible(!text.isEmpty());
+  m_delta->setVisible(!text.isEmpty() && !responses_current());
 }
 
 QString MainWindow::state_text() const { return m_state->text(); }
@@ -297,12 +299,13 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
+  QStringList paths;
   for (const QUrl& url : event->mimeData()->urls()) {
-    if (!url.isLocalFile()) continue;
-    event->acceptProposedAction();
-    open_capture(url.toLocalFile());
-    return;
+    if (url.isLocalFile()) paths << url.toLocalFile();
   }
+  if (paths.isEmpty()) return;
+  event->acceptProposedAction();
+  drop_files(paths);
 }
 
 }  // namespace driftscope::ui

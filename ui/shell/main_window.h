@@ -5,8 +5,10 @@
 #include <QMainWindow>
 #include <QString>
 #include <cstdint>
+#include <functional>
 
 #include "ui/bridge/capture_loader.h"
+#include "ui/bridge/response_loader.h"
 #include "ui/bridge/run_process.h"
 #include "ui/theme/theme.h"
 #include "ui/views/run_panel.h"
@@ -16,6 +18,7 @@ class QLabel;
 class QMenu;
 class QProgressBar;
 class QSettings;
+class QTabWidget;
 
 namespace driftscope::ui {
 
@@ -23,6 +26,8 @@ class DifferencesPanel;
 class FindingsPanel;
 class MetricPanel;
 class PlotStack;
+struct RenderRequest;
+class ResponsesView;
 class TableView;
 class TokenRibbonView;
 class TopKInspector;
@@ -38,6 +43,10 @@ class MainWindow final : public QMainWindow {
   ~MainWindow() override;
 
   void open_capture(const QString& path);
+  // Answers of servers, compared on a page of their own. What is open stays until they are read.
+  void open_responses(const QStringList& paths);
+  // Either kind, by the first bytes of the files.
+  void open_files(const QStringList& paths);
   // Shows it from now on. Zoom survives; the selected step too, unless `fresh`.
   void show_comparison(const ComparisonPointer& comparison, bool fresh);
   void select_step(std::int64_t step);
@@ -57,11 +66,19 @@ class MainWindow final : public QMainWindow {
   [[nodiscard]] bool running() const { return m_run.running(); }
   [[nodiscard]] RunPanel& run_panel() { return *m_run_panel; }
   [[nodiscard]] RunProcess& run() { return m_run; }
+  [[nodiscard]] ResponsesView& responses() { return *m_responses; }
+  // Whether the page of answers is the one that is seen.
+  [[nodiscard]] bool responses_current() const;
 
  signals:
   void capture_shown();
   void error_shown(const QString& message);
   void run_ended(int exit_code);
+  // A pair of answers, or a single one, is on view; every pair has been compared; so have the
+  // populations.
+  void responses_shown();
+  void survey_shown();
+  void population_shown();
 
  protected:
   void closeEvent(QCloseEvent* event) override;
@@ -70,6 +87,7 @@ class MainWindow final : public QMainWindow {
 
  private:
   void make_centre();
+  void make_pages(QWidget* capture_page);
   void make_docks();
   QDockWidget* add_dock(const QString& title, QWidget* panel, Qt::DockWidgetArea area);
   void make_menus();
@@ -82,8 +100,22 @@ class MainWindow final : public QMainWindow {
   void connect_run();
 
   void choose_capture();
+  void choose_responses(bool add);
+  void drop_files(const QStringList& paths);
+  void show_responses_page();
+  void show_capture_page();
+  void fit_docks_to_page();
+  void show_response_files(const ResponseFilesPointer& files);
+  void show_response_error(const QString& message);
+  void copy_response_command();
+  [[nodiscard]] PlotStack& current_plots() const;
+  [[nodiscard]] VerdictBar& current_verdict() const;
+  void go_to_end(bool last);
   void reload();
   void export_plot(const QString& id);
+  void export_response_plot(const QString& id);
+  void save_picture(const QString& id,
+                    const std::function<Result<void>(const RenderRequest&)>& render);
   void show_run_panel();
   void show_loaded(const ComparisonPointer& comparison);
   void show_delta();
@@ -105,6 +137,7 @@ class MainWindow final : public QMainWindow {
 
   QSettings* m_settings;
   CaptureLoader m_loader;
+  ResponseLoader m_response_loader;
   RunProcess m_run;
   ComparisonPointer m_comparison;
   std::int64_t m_selected = -1;
@@ -114,6 +147,11 @@ class MainWindow final : public QMainWindow {
   QString m_path;
   QString m_last_error;
 
+  QStringList m_response_paths;
+  QList<QDockWidget*> m_docks_aside;
+
+  QTabWidget* m_pages = nullptr;
+  ResponsesView* m_responses = nullptr;
   VerdictBar* m_verdict = nullptr;
   WelcomeBar* m_welcome = nullptr;
   TokenRibbonView* m_ribbons = nullptr;

@@ -9,6 +9,7 @@
 #include <QMenu>
 #include <QMenuBar>
 #include <QMessageBox>
+#include <QTabWidget>
 
 #include "ui/models/navigation.h"
 #include "ui/plots/plot_catalogue.h"
@@ -17,6 +18,7 @@
 #include "ui/views/fact_panels.h"
 #include "ui/views/inspector.h"
 #include "ui/views/plot_stack.h"
+#include "ui/views/responses_view.h"
 #include "ui/views/table_view.h"
 #include "ui/views/verdict_bar.h"
 
@@ -46,12 +48,18 @@ void MainWindow::make_menus() {
 void MainWindow::make_file_menu() {
   QMenu* menu = menuBar()->addMenu(tr("&File"));
   add(menu, tr("&Open capture …"), QKeySequence::Open, this, &MainWindow::choose_capture);
+  QAction* responses = add(menu, tr("Open re&sponses …"), QKeySequence(tr("Ctrl+Shift+O")), this,
+                           [this] { choose_responses(false); });
+  responses->setObjectName(QStringLiteral("open_responses"));
+  add(menu, tr("A&dd responses …"), {}, this, [this] { choose_responses(true); });
   QMenu* recent = menu->addMenu(tr("Open &recent"));
   connect(recent, &QMenu::aboutToShow, this, [this, recent] { show_recent(*recent); });
   add(menu, tr("Re&load"), QKeySequence(Qt::Key_F5), this, &MainWindow::reload);
   menu->addSeparator();
-  add(menu, tr("&Export all plots …"), QKeySequence(tr("Ctrl+E")), this,
-      [this] { export_plot(QStringLiteral("overview")); });
+  add(menu, tr("&Export all plots …"), QKeySequence(tr("Ctrl+E")), this, [this] {
+    responses_current() ? export_response_plot(QStringLiteral("overview"))
+                        : export_plot(QStringLiteral("overview"));
+  });
   QMenu* one = menu->addMenu(tr("Export &one plot"));
   for (const PlotInfo& info : plot_catalogue()) {
     const auto text = [](std::string_view name) {
@@ -61,6 +69,14 @@ void MainWindow::make_file_menu() {
                           [this, id = text(info.id)] { export_plot(id); });
     action->setObjectName(QStringLiteral("export_") + text(info.id));
   }
+  for (const PlotInfo& info : response_plot_catalogue()) {
+    const auto text = [](std::string_view name) {
+      return QString::fromUtf8(name.data(), static_cast<qsizetype>(name.size()));
+    };
+    QAction* action = add(one, tr("%1 of responses …").arg(text(info.title)), {}, this,
+                          [this, id = text(info.id)] { export_response_plot(id); });
+    action->setObjectName(QStringLiteral("export_") + text(info.id));
+  }
   menu->addSeparator();
   add(menu, tr("&Quit"), QKeySequence::Quit, this, [this] { close(); });
 }
@@ -68,8 +84,10 @@ void MainWindow::make_file_menu() {
 void MainWindow::make_edit_menu() {
   QMenu* menu = menuBar()->addMenu(tr("&Edit"));
   add(menu, tr("Copy &verdict as text"), QKeySequence(tr("Ctrl+Shift+C")), this,
-      [this] { m_verdict->copy_text(); });
-  add(menu, tr("Copy verdict as &Markdown"), {}, this, [this] { m_verdict->copy_markdown(); });
+      [this] { current_verdict().copy_text(); });
+  add(menu, tr("Copy verdict as &Markdown"), {}, this,
+      [this] { current_verdict().copy_markdown(); });
+  add(menu, tr("Copy responses as &command"), {}, this, &MainWindow::copy_response_command);
   menu->addSeparator();
   add(menu, tr("Copy &table as TSV"), {}, this, [this] { copy_table(false); });
   add(menu, tr("Copy table as Mar&kdown"), {}, this, [this] { copy_table(true); });
@@ -77,24 +95,27 @@ void MainWindow::make_edit_menu() {
 
 void MainWindow::make_go_menu() {
   QMenu* menu = menuBar()->addMenu(tr("&Go"));
-  add(menu, tr("&Next flip"), QKeySequence(Qt::Key_N), this, &MainWindow::go_to_next_flip);
-  add(menu, tr("&Previous flip"), QKeySequence(Qt::Key_P), this, &MainWindow::go_to_previous_flip);
+  add(menu, tr("&Next flip or difference"), QKeySequence(Qt::Key_N), this,
+      &MainWindow::go_to_next_flip);
+  add(menu, tr("&Previous flip or difference"), QKeySequence(Qt::Key_P), this,
+      &MainWindow::go_to_previous_flip);
   add(menu, tr("First &divergence"), QKeySequence(Qt::Key_D), this,
       &MainWindow::go_to_first_difference);
   menu->addSeparator();
   add(menu, tr("Step &forward"), QKeySequence(Qt::Key_Right), this, [this] { move_by(1); });
   add(menu, tr("Step &back"), QKeySequence(Qt::Key_Left), this, [this] { move_by(-1); });
-  add(menu, tr("Fi&rst step"), QKeySequence(Qt::Key_Home), this, [this] { move_by(-m_selected); });
-  add(menu, tr("&Last step"), QKeySequence(Qt::Key_End), this, [this] {
-    if (m_comparison) move_by(step_count(*m_comparison));
-  });
+  add(menu, tr("Fi&rst step"), QKeySequence(Qt::Key_Home), this, [this] { go_to_end(false); });
+  add(menu, tr("&Last step"), QKeySequence(Qt::Key_End), this, [this] { go_to_end(true); });
 }
 
 void MainWindow::make_view_menu() {
   QMenu* menu = menuBar()->addMenu(tr("&View"));
-  add(menu, tr("Zoom &in"), QKeySequence(Qt::Key_Plus), this, [this] { m_plots->zoom(0.5); });
-  add(menu, tr("Zoom &out"), QKeySequence(Qt::Key_Minus), this, [this] { m_plots->zoom(2.0); });
-  add(menu, tr("Show &all steps"), QKeySequence(Qt::Key_0), this, [this] { m_plots->show_all(); });
+  add(menu, tr("Zoom &in"), QKeySequence(Qt::Key_Plus), this,
+      [this] { current_plots().zoom(0.5); });
+  add(menu, tr("Zoom &out"), QKeySequence(Qt::Key_Minus), this,
+      [this] { current_plots().zoom(2.0); });
+  add(menu, tr("Show &all steps"), QKeySequence(Qt::Key_0), this,
+      [this] { current_plots().show_all(); });
   add(menu, tr("Set the &second cursor"), QKeySequence(Qt::Key_M), this,
       [this] { set_anchor_step(m_selected); });
   add(menu, tr("&Remove the second cursor"), QKeySequence(Qt::Key_Escape), this,
@@ -110,6 +131,9 @@ void MainWindow::make_view_menu() {
                                                   : QStringLiteral("theme_light"));
     themes->addAction(action);
   }
+  menu->addSeparator();
+  add(menu, tr("&Capture"), QKeySequence(tr("Ctrl+1")), this, &MainWindow::show_capture_page);
+  add(menu, tr("&Responses"), QKeySequence(tr("Ctrl+2")), this, &MainWindow::show_responses_page);
   menu->addSeparator();
   for (QDockWidget* dock : findChildren<QDockWidget*>()) menu->addAction(dock->toggleViewAction());
 }
@@ -138,11 +162,13 @@ void MainWindow::choose_capture() {
 }
 
 void MainWindow::reload() {
+  if (responses_current()) return open_responses(m_response_paths);
   if (m_path.isEmpty() || m_run.running()) return;
   open_capture(m_path);
 }
 
 void MainWindow::go_to_next_flip() {
+  if (responses_current()) return m_responses->go_to_next_difference();
   const auto step = m_comparison ? next_flip(*m_comparison, m_selected) : std::nullopt;
   if (!step) return;
   m_user_selected = true;
@@ -150,6 +176,7 @@ void MainWindow::go_to_next_flip() {
 }
 
 void MainWindow::go_to_previous_flip() {
+  if (responses_current()) return m_responses->go_to_previous_difference();
   const auto step = m_comparison ? previous_flip(*m_comparison, m_selected) : std::nullopt;
   if (!step) return;
   m_user_selected = true;
@@ -157,18 +184,29 @@ void MainWindow::go_to_previous_flip() {
 }
 
 void MainWindow::go_to_first_difference() {
+  if (responses_current()) return m_responses->go_to_first_divergence();
   const auto step = m_comparison ? first_difference(*m_comparison) : std::nullopt;
   if (!step) return;
   m_user_selected = true;
   select_step(*step);
 }
 
+void MainWindow::go_to_end(bool last) {
+  if (responses_current()) {
+    m_responses->select_column(last ? m_responses->column_count() : 0);
+  } else if (m_comparison) {
+    move_by(last ? step_count(*m_comparison) : -m_selected);
+  }
+}
+
 void MainWindow::move_by(std::int64_t steps) {
+  if (responses_current()) return m_responses->move_by(steps);
   m_user_selected = true;
   select_step(m_selected + steps);
 }
 
 void MainWindow::show_run_panel() {
+  show_capture_page();
   m_run_dock->show();
   m_run_dock->raise();
   m_run_panel->setFocus();
@@ -179,16 +217,31 @@ void MainWindow::export_plot(const QString& id) {
     show_error(tr("There is nothing to export yet: open a capture or start a run"));
     return;
   }
+  save_picture(id,
+               [this](const RenderRequest& request) { return render_plot(m_comparison, request); });
+}
+
+void MainWindow::export_response_plot(const QString& id) {
+  const ResponsePairPointer pair = m_responses->pair();
+  if (!pair) {
+    show_error(tr("There is nothing to export yet: open two responses"));
+    return;
+  }
+  save_picture(id,
+               [pair](const RenderRequest& request) { return render_responses(pair, request); });
+}
+
+void MainWindow::save_picture(const QString& id,
+                              const std::function<Result<void>(const RenderRequest&)>& render) {
   const QStringList filters{tr("PNG (*.png)"), tr("SVG (*.svg)"), tr("PDF (*.pdf)")};
   const QString path = QFileDialog::getSaveFileName(
       this, tr("Export plots"), id + QStringLiteral(".png"), filters.join(QStringLiteral(";;")));
   if (path.isEmpty()) return;
-  const QString suffix = path.section(QLatin1Char('.'), -1).toLower();
-  const auto done = render_plot(m_comparison, {.plot = id,
-                                               .format = suffix,
-                                               .path = path,
-                                               .size = QSize(1200, 0),
-                                               .theme = theme_kind_of(palette())});
+  const auto done = render({.plot = id,
+                            .format = path.section(QLatin1Char('.'), -1).toLower(),
+                            .path = path,
+                            .size = QSize(1200, 0),
+                            .theme = theme_kind_of(palette())});
   if (!done) {
     show_error(QString::fromStdString(done.error().message));
     return;
@@ -196,10 +249,22 @@ void MainWindow::export_plot(const QString& id) {
   m_state->setText(tr("Saved %1").arg(path));
 }
 
+PlotStack& MainWindow::current_plots() const {
+  return responses_current() ? m_responses->plots() : *m_plots;
+}
+
+VerdictBar& MainWindow::current_verdict() const {
+  return responses_current() ? m_responses->verdict() : *m_verdict;
+}
+
+void MainWindow::show_capture_page() { m_pages->setCurrentIndex(0); }
+
 void MainWindow::copy_table(bool markdown) const {
   // The table that has the focus, else the best tokens of the selected step.
   const TableView* table = qobject_cast<TableView*>(QApplication::focusWidget());
-  if (table == nullptr) table = &m_inspector->table();
+  if (table == nullptr) {
+    table = responses_current() ? &m_responses->top_k_table() : &m_inspector->table();
+  }
   if (markdown) {
     table->copy_markdown();
   } else {

@@ -38,6 +38,7 @@ void MainWindow::restore_session() {
 
 void MainWindow::save_session() {
   if (m_settings == nullptr) return;
+  show_capture_page();  // with the docks as they belong to it
   m_settings->setValue(QStringLiteral("geometry"), saveGeometry());
   m_settings->setValue(QStringLiteral("docks"), saveState(kLayoutVersion));
   m_settings->setValue(QStringLiteral("theme"), theme_kind_of(palette()) == ThemeKind::dark

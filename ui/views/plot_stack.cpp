@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "ui/models/navigation.h"
-#include "ui/plots/plot_catalogue.h"
+#include "ui/plots/response_plot.h"
 
 namespace driftscope::ui {
 namespace {
@@ -15,8 +15,8 @@ constexpr int kStripHeight = 70;
 
 }  // namespace
 
-PlotStack::PlotStack(QWidget* parent)
-    : QWidget(parent), m_splitter(new QSplitter(Qt::Vertical, this)) {
+PlotStack::PlotStack(QWidget* parent, std::span<const PlotInfo> catalogue)
+    : QWidget(parent), m_catalogue(catalogue), m_splitter(new QSplitter(Qt::Vertical, this)) {
   setObjectName(QStringLiteral("plot_stack"));
   setAccessibleName(tr("Plots over steps"));
   auto* layout = new QVBoxLayout(this);
@@ -24,7 +24,7 @@ PlotStack::PlotStack(QWidget* parent)
   layout->addWidget(m_splitter);
   m_splitter->setChildrenCollapsible(false);
   m_splitter->setHandleWidth(3);
-  for (const PlotInfo& info : plot_catalogue()) {
+  for (const PlotInfo& info : m_catalogue) {
     StepPlot* plot = info.make(m_splitter);
     m_splitter->addWidget(plot);
     m_splitter->setStretchFactor(m_splitter->count() - 1, info.stretch);
@@ -37,7 +37,7 @@ PlotStack::PlotStack(QWidget* parent)
 }
 
 double PlotStack::full_upper() const {
-  const std::int64_t count = m_comparison ? step_count(*m_comparison) : 0;
+  const std::int64_t count = m_comparison ? step_count(*m_comparison) : m_columns;
   const std::int64_t planned = m_comparison && m_comparison->state == TraceState::partial
                                    ? std::min<std::int64_t>(m_comparison->planned_steps, count + 16)
                                    : 0;
@@ -47,7 +47,7 @@ double PlotStack::full_upper() const {
 void PlotStack::set_comparison(const ComparisonPointer& comparison) {
   m_comparison = comparison;
   for (std::size_t i = 0; i < m_plots.size(); ++i) {
-    const PlotInfo& info = plot_catalogue()[i];
+    const PlotInfo& info = m_catalogue[i];
     const bool full = comparison ? can_show(info, *comparison) : info.needs == PlotNeeds::steps;
     // A plot that the capture cannot fill stays as a strip that says why.
     m_plots[i]->setVisible(full || comparison);
@@ -55,14 +55,27 @@ void PlotStack::set_comparison(const ComparisonPointer& comparison) {
     m_plots[i]->setProperty("strip", !full);
   }
   place_axis_labels();
-  if (m_shows_all || m_upper > full_upper()) {
-    m_lower = -0.5;
-    m_upper = full_upper();
-    m_shows_all = true;
-  }
+  keep_range();
   for (StepPlot* plot : m_plots) {
     plot->set_step_range(m_lower, m_upper);
     plot->set_comparison(comparison);
+  }
+}
+
+void PlotStack::keep_range() {
+  if (!m_shows_all && m_upper <= full_upper()) return;
+  m_lower = -0.5;
+  m_upper = full_upper();
+  m_shows_all = true;
+}
+
+void PlotStack::set_pair(const ResponsePairPointer& pair) {
+  m_columns = pair ? static_cast<std::int64_t>(pair->columns.columns.size()) : 0;
+  m_shows_all = true;  // of other answers the old stretch means nothing
+  keep_range();
+  for (StepPlot* plot : m_plots) {
+    plot->set_step_range(m_lower, m_upper);
+    if (auto* shown = qobject_cast<ResponsePlot*>(plot)) shown->set_pair(pair);
   }
 }
 

@@ -33,6 +33,7 @@ QString shown(const QString& text) {
 }  // namespace
 
 TokenRibbonView::TokenRibbonView(QWidget* parent) : QAbstractScrollArea(parent) {
+  m_empty = tr("The tokens of A and B appear here with the first step.");
   setObjectName(QStringLiteral("token_ribbons"));
   setAccessibleName(tr("Tokens of A and B"));
   setFrameShape(QFrame::NoFrame);
@@ -47,8 +48,20 @@ TokenRibbonView::TokenRibbonView(QWidget* parent) : QAbstractScrollArea(parent) 
 }
 
 void TokenRibbonView::set_comparison(ComparisonPointer comparison) {
-  m_comparison = std::move(comparison);
-  m_ribbon = m_comparison ? token_ribbon(*m_comparison) : TokenRibbon{};
+  TokenRibbon ribbon = comparison ? token_ribbon(*comparison) : TokenRibbon{};
+  set_ribbon(
+      std::move(ribbon),
+      [shown = std::move(comparison)](std::int64_t step) {
+        return shown ? step_tooltip(*shown, step) : QString();
+      },
+      tr("The tokens of A and B appear here with the first step."));
+}
+
+void TokenRibbonView::set_ribbon(TokenRibbon ribbon, std::function<QString(std::int64_t)> tooltip,
+                                 const QString& empty) {
+  m_ribbon = std::move(ribbon);
+  m_tooltip = std::move(tooltip);
+  m_empty = empty;
   lay_out();
   describe();
   viewport()->update();
@@ -131,28 +144,44 @@ bool TokenRibbonView::viewportEvent(QEvent* event) {
   if (event->type() != QEvent::ToolTip) return QAbstractScrollArea::viewportEvent(event);
   const auto* help = static_cast<QHelpEvent*>(event);
   const std::int64_t step = step_at(help->pos().x());
-  if (step < 0 || !m_comparison) {
+  if (step < 0 || !m_tooltip) {
     QToolTip::hideText();
   } else {
-    QToolTip::showText(help->globalPos(), step_tooltip(*m_comparison, step), viewport());
+    QToolTip::showText(help->globalPos(), m_tooltip(step), viewport());
   }
   return true;
 }
 
+void TokenRibbonView::draw_missing(QPainter& painter, const Theme& theme, QRect box,
+                                   const QString& text) const {
+  painter.setPen(QPen(mix(theme.grid, theme.muted, 0.35), 1, Qt::DotLine));
+  painter.setBrush(Qt::NoBrush);
+  painter.drawRect(box.adjusted(0, 0, -1, -1));
+  if (text.isEmpty()) return;
+  QFont italic = text_font(8);
+  italic.setItalic(true);
+  painter.save();
+  painter.setFont(italic);
+  painter.setPen(theme.muted);
+  painter.drawText(box, Qt::AlignCenter | Qt::TextSingleLine, text);
+  painter.restore();
+}
+
 void TokenRibbonView::draw_cell(QPainter& painter, const Theme& theme, QRect box,
-                                const QString& text, const QColor& side, bool differs,
-                                bool ended) const {
-  if (ended) {
-    painter.setPen(QPen(theme.grid, 1, Qt::DotLine));
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(box.adjusted(0, 0, -1, -1));
-    return;
-  }
+                                const RibbonItem& item, bool second) const {
+  const QString& text = second ? item.text_b : item.text_a;
+  if (second ? item.missing_b : item.missing_a) return draw_missing(painter, theme, box, text);
+  const QColor& side = second ? theme.side_b : theme.side_a;
   painter.setPen(Qt::NoPen);
-  painter.setBrush(mix(theme.surface, side, differs ? 0.28 : 0.07));
+  painter.setBrush(item.joined ? mix(theme.surface, theme.good, 0.16)
+                               : mix(theme.surface, side, item.differs ? 0.28 : 0.07));
   painter.drawRoundedRect(box, 3, 3);
-  if (differs) {  // not by colour alone: a line under the token as well
+  // Not by colour alone: a line under tokens that differ, a dotted one where only the cut does.
+  if (item.differs) {
     painter.fillRect(box.left() + 2, box.bottom() - 1, box.width() - 4, 2, side);
+  } else if (item.split) {
+    painter.setPen(QPen(side, 1, Qt::DotLine));
+    painter.drawLine(box.left() + 2, box.bottom(), box.right() - 2, box.bottom());
   }
   painter.setPen(theme.text);
   const QRect inner = box.adjusted(kPadding, 0, -kPadding + 1, 0);
@@ -167,8 +196,8 @@ void TokenRibbonView::draw_step(QPainter& painter, const Theme& theme, std::size
   const int width = m_lefts[index + 1] - m_lefts[index] - kGap;
   const QRect box_a(x, row_top(0), width, kCellHeight);
   const QRect box_b(x, row_top(1), width, kCellHeight);
-  draw_cell(painter, theme, box_a, item.text_a, theme.side_a, item.differs, item.text_a.isNull());
-  draw_cell(painter, theme, box_b, item.text_b, theme.side_b, item.differs, item.text_b.isNull());
+  draw_cell(painter, theme, box_a, item, false);
+  draw_cell(painter, theme, box_b, item, true);
   if (item.flipped) {  // a diamond on the ruler, as on the plots
     const QPointF middle(x + width / 2.0, kRulerHeight - 5.0);
     painter.setPen(Qt::NoPen);
@@ -228,8 +257,7 @@ void TokenRibbonView::paintEvent(QPaintEvent*) {
   if (m_ribbon.items.empty()) {
     painter.setFont(text_font());
     painter.setPen(theme.muted);
-    painter.drawText(viewport()->rect(), Qt::AlignCenter,
-                     tr("The tokens of A and B appear here with the first step."));
+    painter.drawText(viewport()->rect(), Qt::AlignCenter, m_empty);
     return;
   }
   painter.save();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <QAbstractScrollArea>
+#include <functional>
 #include <vector>
 
 #include "ui/models/token_ribbon.h"
@@ -18,6 +19,9 @@ class TokenRibbonView final : public QAbstractScrollArea {
  public:
   explicit TokenRibbonView(QWidget* parent);
   void set_comparison(ComparisonPointer comparison);
+  // Any other pair of sequences. `tooltip`: HTML of one step; `empty`: why there are none.
+  void set_ribbon(TokenRibbon ribbon, std::function<QString(std::int64_t)> tooltip,
+                  const QString& empty);
   // Selects and scrolls it into view.
   void set_selected_step(std::int64_t step);
   [[nodiscard]] std::int64_t selected_step() const { return m_selected; }
@@ -40,13 +44,15 @@ class TokenRibbonView final : public QAbstractScrollArea {
   void lay_out();
   void scroll_to(std::int64_t step);
   void draw_step(QPainter& painter, const Theme& theme, std::size_t index, int x) const;
-  void draw_cell(QPainter& painter, const Theme& theme, QRect box, const QString& text,
-                 const QColor& side, bool differs, bool ended) const;
+  void draw_cell(QPainter& painter, const Theme& theme, QRect box, const RibbonItem& item,
+                 bool second) const;
+  void draw_missing(QPainter& painter, const Theme& theme, QRect box, const QString& text) const;
   void draw_visible(QPainter& painter, const Theme& theme) const;
   void draw_sides(QPainter& painter, const Theme& theme) const;
   void describe();
-  ComparisonPointer m_comparison;
   TokenRibbon m_ribbon;
+  std::function<QString(std::int64_t)> m_tooltip;
+  QString m_empty;
   std::vector<int> m_lefts;  // left edge of every step, then the total width
   std::int64_t m_selected = -1;
   mutable std::int64_t m_drawn = 0;

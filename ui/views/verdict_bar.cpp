@@ -89,8 +89,12 @@ void VerdictBar::set_note(const QString& note) {
 }
 
 void VerdictBar::set_comparison(const ComparisonPointer& comparison, bool live) {
+  set_summary(verdict_summary(*comparison, live));
+}
+
+void VerdictBar::set_summary(const VerdictSummary& summary) {
   m_has_comparison = true;
-  m_summary = verdict_summary(*comparison, live);
+  m_summary = summary;
   show_summary();
 }
 

@@ -18,6 +18,7 @@ class VerdictBar final : public QWidget {
   explicit VerdictBar(QWidget* parent);
   // `live`: the run is going on, so there is no verdict yet.
   void set_comparison(const ComparisonPointer& comparison, bool live = false);
+  void set_summary(const VerdictSummary& summary);
   // In place of a verdict while there is none.
   void set_note(const QString& note);
   [[nodiscard]] const VerdictSummary& summary() const { return m_summary; }

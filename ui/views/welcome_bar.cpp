@@ -22,6 +22,9 @@ WelcomeBar::WelcomeBar(const QString& sample, QWidget* parent) : QWidget(parent)
   };
   connect(add(tr("Open capture …"), "welcome_open"), &QPushButton::clicked, this,
           &WelcomeBar::open_requested);
+  auto* responses = add(tr("Open responses …"), "welcome_responses");
+  responses->setToolTip(tr("Two or more saved answers of servers (JSON, JSON Lines, SSE, HAR)"));
+  connect(responses, &QPushButton::clicked, this, &WelcomeBar::responses_requested);
   connect(add(tr("New run …"), "welcome_run"), &QPushButton::clicked, this,
           &WelcomeBar::run_requested);
   if (!sample.isEmpty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// What to do while nothing is open: open a capture, set up a run, look at the sample.
+// What to do while nothing is open: open a capture or responses, set up a run, look at the sample.
 #pragma once
 
 #include <QWidget>
@@ -14,6 +14,7 @@ class WelcomeBar final : public QWidget {
 
  signals:
   void open_requested();
+  void responses_requested();
   void run_requested();
   void sample_requested(const QString& path);
 };

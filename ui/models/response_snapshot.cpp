@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+#include "ui/models/response_snapshot.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "analysis/responses/response_lint.h"
+#include "ui/models/token_text.h"
+
+namespace driftscope::ui {
+namespace {
+
+bool all_have_custom_ids(const std::vector<Response>& responses) {
+  return !responses.empty() && std::all_of(responses.begin(), responses.end(),
+                                           [](const Response& r) { return !r.custom_id.empty(); });
+}
+
+std::string failure_of(const Response& response) {
+  std::string text = response.source + ": ";
+  text += response.error.empty() ? "holds no answer" : "is an error, not an answer: ";
+  return text + response.error;
+}
+
+// Where an answer stands in its file: by custom_id or by number, and which choice it is. The same
+// key twice gets a number, as on the command line.
+using AnswerKey = std::pair<std::string, std::int64_t>;
+std::vector<AnswerKey> keys_of(const ResponseFiles& files, std::size_t file, bool by_id) {
+  std::map<std::string, int> seen;
+  std::map<const Response*, std::string> key_of;
+  const auto& responses = files.files[file];
+  for (std::size_t i = 0; i < responses.size(); ++i) {
+    std::string key = by_id ? responses[i].custom_id : std::to_string(i);
+    if (const int count = ++seen[key]; count > 1) key += "#" + std::to_string(count);
+    key_of.emplace(&responses[i], std::move(key));
+  }
+  std::vector<AnswerKey> keys;
+  for (std::size_t i = 0; i < files.answers.size(); ++i) {
+    if (files.file_of[i] != file) continue;
+    const Answer& answer = files.answers[i];
+    keys.emplace_back(key_of.at(answer.response), answer.response->choices[answer.choice].index);
+  }
+  return keys;
+}
+
+std::vector<std::size_t> answers_in(const ResponseFiles& files, std::size_t file) {
+  std::vector<std::size_t> list;
+  for (std::size_t i = 0; i < files.answers.size(); ++i) {
+    if (files.file_of[i] == file) list.push_back(i);
+  }
+  return list;
+}
+
+std::vector<AnswerChoice> joined_answers(const ResponseFiles& files) {
+  if (files.files.size() != 2) return {};
+  const bool by_id = all_have_custom_ids(files.files[0]) && all_have_custom_ids(files.files[1]);
+  const auto left = answers_in(files, 0);
+  const auto right = answers_in(files, 1);
+  const auto left_keys = keys_of(files, 0, by_id);
+  const auto right_keys = keys_of(files, 1, by_id);
+  std::map<AnswerKey, std::size_t> place;
+  for (std::size_t i = 0; i < right.size(); ++i) place.emplace(right_keys[i], right[i]);
+  std::vector<AnswerChoice> pairs;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const auto found = place.find(left_keys[i]);
+    if (found != place.end()) pairs.push_back({left[i], found->second});
+  }
+  return pairs;
+}
+
+}  // namespace
+
+QStringList without_common_folder(const QStringList& names) {
+  if (names.isEmpty()) return {};
+  qsizetype shared = names.front().lastIndexOf(QLatin1Char('/')) + 1;
+  for (const QString& name : names) {
+    while (shared > 0 && !name.startsWith(names.front().left(shared))) {
+      shared = names.front().left(shared - 1).lastIndexOf(QLatin1Char('/')) + 1;
+    }
+  }
+  QStringList result;
+  for (const QString& name : names) result << name.mid(shared);
+  return result;
+}
+
+void index_answers(ResponseFiles& files) {
+  QStringList names;
+  for (std::size_t file = 0; file < files.files.size(); ++file) {
+    for (const Response& response : files.files[file]) {
+      if (response.choices.empty()) {
+        files.failures << escaped_text(failure_of(response));
+      }
+    }
+    for (const Answer& answer : answers_of(files.files[file])) {
+      files.answers.push_back(answer);
+      files.file_of.push_back(file);
+      names << escaped_text(answer.name());
+    }
+  }
+  files.names = without_common_folder(names);
+  files.clusters = cluster_answers(files.answers);
+}
+
+std::optional<AnswerChoice> first_choice(const ResponseFiles& files) {
+  if (files.answers.size() < 2) return std::nullopt;
+  const auto joined = joined_answers(files);
+  if (!joined.empty()) return joined.front();
+  for (std::size_t i = 1; i < files.answers.size(); ++i) {
+    if (files.file_of[i] != files.file_of[0]) return AnswerChoice{0, i};
+  }
+  return AnswerChoice{0, 1};
+}
+
+std::vector<AnswerChoice> partners(const ResponseFiles& files) {
+  auto pairs = joined_answers(files);
+  if (pairs.size() < 2) return {};
+  return pairs;
+}
+
+namespace {
+
+void add_lint(const Response& response, const char* side, std::vector<Finding>& findings) {
+  for (Finding& finding : lint_response(response)) {
+    finding.text = side + finding.text;
+    findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace
+
+ResponsePairPointer view_pair(const ResponseFilesPointer& files, AnswerChoice choice) {
+  const Answer& a = files->answers[choice.a];
+  const Answer& b = files->answers[choice.b];
+  auto view = std::make_shared<ResponsePairView>();
+  view->files = files;
+  view->choice = choice;
+  view->comparison = compare_responses(*a.response, a.choice, *b.response, b.choice);
+  view->columns = response_columns(*a.response, a.choice, *b.response, b.choice, view->comparison);
+  view->findings = view->comparison.findings;
+  add_lint(*a.response, "A: ", view->findings);
+  if (b.response != a.response) add_lint(*b.response, "B: ", view->findings);
+  std::stable_sort(view->findings.begin(), view->findings.end(),
+                   [](const Finding& x, const Finding& y) { return x.severity > y.severity; });
+  return view;
+}
+
+PairOutcome outcome_of(const ResponseFiles& files, AnswerChoice choice) {
+  const Answer& a = files.answers[choice.a];
+  const Answer& b = files.answers[choice.b];
+  const ResponseComparison c = compare_responses(*a.response, a.choice, *b.response, b.choice);
+  PairOutcome outcome{.choice = choice, .tier = c.tier};
+  if (c.divergence) {
+    outcome.step = c.divergence->step;
+    outcome.cause = c.divergence->cause;
+  }
+  if (c.drift.count > 0) outcome.max_abs = c.drift.max_abs;
+  return outcome;
+}
+
+const PairOutcome* PairSurvey::at(std::size_t i, std::size_t j) const {
+  if (partners_only || i == j || i >= shown || j >= shown) return nullptr;
+  if (i > j) std::swap(i, j);
+  // Row i begins behind the rows before it, of shown - 1, shown - 2, … pairs.
+  const std::size_t place = i * shown - i * (i + 1) / 2 + (j - i - 1);
+  return place < outcomes.size() ? &outcomes[place] : nullptr;
+}
+
+bool is_population(const ResponseFiles& files) {
+  if (files.files.size() != 2) return false;
+  const bool by_id = all_have_custom_ids(files.files[0]) && all_have_custom_ids(files.files[1]);
+  std::map<std::string, std::pair<std::size_t, std::size_t>> counts;
+  for (std::size_t file = 0; file < 2; ++file) {
+    for (const Response& response : files.files[file]) {
+      auto& [a, b] = counts[by_id ? response.custom_id : std::string()];
+      (file == 0 ? a : b) += response.choices.size();
+    }
+  }
+  return std::any_of(counts.begin(), counts.end(), [](const auto& entry) {
+    return entry.second.first >= 2 && entry.second.second >= 2;
+  });
+}
+
+}  // namespace driftscope::ui
