@@ -124,6 +124,7 @@ QWidget* ResponsesView::make_choosers() {
   m_swap = tool_button(bar, tr("Swap"), tr("Swap A and B"));
   m_copy_command = tool_button(bar, tr("Copy as command"),
                                tr("Copy the command that says the same in a terminal"));
+  m_copy_command->setObjectName(QStringLiteral("copy_command"));
   m_summary = text_label(bar, tr("What is open"));
   auto* row = new QHBoxLayout(bar);
   row->setContentsMargins(10, 4, 10, 4);
