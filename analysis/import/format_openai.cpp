@@ -1,91 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // OpenAI chat completions and completions, whole and streamed, with what other servers add.
 #include <algorithm>
-#include <array>
-#include <cctype>
+#include <iterator>
 
 #include "analysis/import/formats.h"
 #include "analysis/import/logprob_reading.h"
-#include "kernels/base/utf8.h"
+#include "analysis/import/openai_parts.h"
 
 namespace driftscope {
 namespace {
-
-bool has_in_choice(JsonValue body, std::string_view key) { return body["choices"].at(0).has(key); }
-
-bool is_build_number(std::string_view fingerprint) {  // "b6500-0123abcd"
-  return fingerprint.size() > 3 && fingerprint[0] == 'b' &&
-         std::isdigit(static_cast<unsigned char>(fingerprint[1])) != 0 &&
-         fingerprint.find('-') != std::string_view::npos;
-}
-
-bool is_version_label(std::string_view fingerprint) {  // "3.3.5-native"
-  const std::size_t dash = fingerprint.find('-');
-  if (dash == std::string_view::npos) return false;
-  const std::string_view version = fingerprint.substr(0, dash);
-  return std::count(version.begin(), version.end(), '.') == 2 &&
-         version.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
-bool is_dialect_azure(JsonValue body) {
-  return body.has("prompt_filter_results") || has_in_choice(body, "content_filter_results") ||
-         body["object"].raw().starts_with("extensions.");
-}
-bool is_dialect_groq(JsonValue body) { return body.has("x_groq"); }
-bool is_dialect_openrouter(JsonValue body) {
-  return body.has("openrouter_metadata") || has_in_choice(body, "native_finish_reason") ||
-         (body["provider"].is_text() && body["id"].raw().starts_with("gen-"));
-}
-bool is_dialect_fireworks(JsonValue body) {
-  return body["model"].raw().starts_with("accounts/fireworks/") || body.has("perf_metrics") ||
-         has_in_choice(body, "raw_output");
-}
-bool is_dialect_together(JsonValue body) {
-  return body["object"].raw() == "text.completion" || body["prompt"].is_array() ||
-         body["choices"].at(0)["delta"].has("token_id") || body.has("warnings");
-}
-bool is_dialect_sglang(JsonValue body) {
-  return body["metadata"].has("weight_version") || has_in_choice(body, "matched_stop");
-}
-bool is_dialect_vllm(JsonValue body) {
-  return body.has("prompt_token_ids") || body.has("prompt_logprobs") ||
-         body.has("kv_transfer_params") || has_in_choice(body, "stop_reason");
-}
-bool is_dialect_llama(JsonValue body) {
-  return body.has("timings") || is_build_number(body["system_fingerprint"].raw());
-}
-bool is_dialect_ollama(JsonValue body) { return body["system_fingerprint"].raw() == "fp_ollama"; }
-bool is_dialect_tgi(JsonValue body) { return is_version_label(body["system_fingerprint"].raw()); }
-bool is_dialect_deepseek(JsonValue body) {
-  return body["usage"].has("prompt_cache_hit_tokens") ||
-         body["model"].raw().starts_with("deepseek-");
-}
-bool is_dialect_mistral(JsonValue body) {
-  const JsonValue message = body["choices"].at(0)["message"];
-  constexpr std::array kNames{"mistral-",  "magistral-", "ministral-", "codestral-",
-                              "devstral-", "pixtral-",   "open-mi"};
-  const std::string_view model = body["model"].raw();
-  return message.has("prefix") || std::any_of(kNames.begin(), kNames.end(), [&](const char* name) {
-           return model.starts_with(name);
-         });
-}
-
-struct DialectRow {
-  std::string_view name;
-  bool (*matches)(JsonValue body);
-};
-constexpr std::array<DialectRow, 12> kDialects{{{"azure", &is_dialect_azure},
-                                                {"groq", &is_dialect_groq},
-                                                {"openrouter", &is_dialect_openrouter},
-                                                {"fireworks", &is_dialect_fireworks},
-                                                {"ollama", &is_dialect_ollama},
-                                                {"llama.cpp", &is_dialect_llama},
-                                                {"sglang", &is_dialect_sglang},
-                                                {"together", &is_dialect_together},
-                                                {"vllm", &is_dialect_vllm},
-                                                {"tgi", &is_dialect_tgi},
-                                                {"deepseek", &is_dialect_deepseek},
-                                                {"mistral", &is_dialect_mistral}}};
 
 void read_content(JsonValue content, ResponseChoice& choice) {
   if (content.is_text()) return add_text(choice.content, content);
@@ -100,18 +23,32 @@ void read_content(JsonValue content, ResponseChoice& choice) {
   }
 }
 
-// Streamed calls come in pieces that belong to the call of their index.
+// Streamed calls come in pieces that belong to the call of their index. Servers that number every
+// call 0 send another id with each.
+ToolCall& tool_at(std::vector<ToolCall>& calls, std::size_t index, const std::string& id) {
+  if (calls.size() <= index) calls.resize(index + 1);
+  if (id.empty() || calls[index].id.empty() || calls[index].id == id) return calls[index];
+  const auto same =
+      std::find_if(calls.begin(), calls.end(), [&](const ToolCall& c) { return c.id == id; });
+  return same != calls.end() ? *same : calls.emplace_back();
+}
+
 void read_tool_calls(JsonValue calls, ResponseChoice& choice) {
   std::size_t position = 0;
   for (const JsonValue call : calls) {
     const auto index = static_cast<std::size_t>(std::clamp<std::int64_t>(
         call["index"].integer().value_or(static_cast<std::int64_t>(position)), 0, 255));
-    if (choice.tool_calls.size() <= index) choice.tool_calls.resize(index + 1);
-    ToolCall& target = choice.tool_calls[index];
-    const JsonValue function = call["function"];
-    if (function["name"].is_text()) target.name += function["name"].text();
-    if (function["arguments"].is_text()) target.arguments += function["arguments"].text();
-    if (function["arguments"].is_object()) target.arguments = function["arguments"].canonical();
+    const std::string id = call["id"].text();
+    ToolCall& target = tool_at(choice.tool_calls, index, id);
+    if (!id.empty()) target.id = id;
+    const JsonValue function = call["custom"].is_object() ? call["custom"] : call["function"];
+    const JsonValue arguments =
+        call["custom"].is_object() ? function["input"] : function["arguments"];
+    if (function["name"].is_text() && target.name != function["name"].text()) {
+      target.name += function["name"].text();
+    }
+    if (arguments.is_text()) target.arguments += arguments.text();
+    if (arguments.is_object()) target.arguments = arguments.canonical();
     ++position;
   }
 }
@@ -125,65 +62,50 @@ void read_message(JsonValue message, ResponseChoice& choice) {
     break;
   }
   read_tool_calls(message["tool_calls"], choice);
-  if (message["function_call"].is_object()) {
-    choice.tool_calls.push_back(
-        {message["function_call"]["name"].text(), message["function_call"]["arguments"].text()});
+  const JsonValue function = message["function_call"];
+  if (!function.is_object()) return;
+  if (choice.tool_calls.empty()) choice.tool_calls.emplace_back();
+  choice.tool_calls[0].name += function["name"].text();
+  choice.tool_calls[0].arguments += function["arguments"].text();
+}
+
+// One message; or a list of them, of which the assistant's counts (Azure on your data, Mistral).
+void read_messages(JsonValue entry, ResponseChoice& choice) {
+  if (entry["message"].is_object()) return read_message(entry["message"], choice);
+  if (entry["delta"].is_object()) return read_message(entry["delta"], choice);
+  for (const JsonValue message : entry["messages"]) {
+    const JsonValue inner = message["delta"].is_object() ? message["delta"] : message;
+    if (inner["role"].raw() != "tool" && inner["role"].raw() != "user") read_message(inner, choice);
   }
 }
 
-void read_logprobs(JsonValue choice_body, std::size_t prompt_characters, Response& response,
-                   ResponseChoice& choice) {
-  const JsonValue logprobs = choice_body["logprobs"];
-  if (logprobs.is_number()) {  // Together's streams: a bare number, the token beside it
-    const JsonValue delta = choice_body["delta"];
+void read_logprobs(JsonValue entry, JsonValue event, ResponseChoice& choice) {
+  const JsonValue logprobs = entry["logprobs"];
+  const JsonValue token = event["token"];
+  // Together's streams: a bare number, the token beside it or at the top.
+  if (logprobs.is_number() || (logprobs.is_null() && token.is_object() && token.has("logprob"))) {
+    const JsonValue delta = entry["delta"].is_object() ? entry["delta"] : entry;
+    const JsonValue text = delta["content"].is_text() ? delta["content"] : delta["text"];
+    const JsonValue id = delta["token_id"].is_null() ? token["id"] : delta["token_id"];
     ResponseStep step;
-    step.token = read_token(delta["content"], {}, delta["token_id"]);
-    step.logprob = read_logprob(logprobs);
+    step.token = read_token(text.is_text() ? text : token["text"], {}, id);
+    step.logprob = read_logprob(logprobs.is_number() ? logprobs : token["logprob"]);
+    step.special = token["special"].boolean().value_or(false);
     choice.content.has_steps = true;
     choice.content.steps.push_back(std::move(step));
     return;
   }
   read_token_objects(logprobs["content"], choice.content);
   read_token_objects(logprobs["refusal"], choice.refusal);
-  read_token_objects(logprobs["reasoning_content"], choice.reasoning);
-  if (!logprobs.has("content")) {
-    read_legacy_arrays(logprobs, prompt_characters, response.prompt_steps, choice.content);
+  for (const std::string_view key : {"reasoning_content", "reasoning"}) {
+    read_token_objects(logprobs[key], choice.reasoning);
   }
-}
-
-// [null, {"<id>": {logprob, rank, decoded_token}}, …]: which entry is the prompt's own token is
-// not marked; prompt_token_ids says.
-void read_prompt_logprobs(JsonValue list, Response& response) {
-  std::size_t position = 0;
-  for (const JsonValue entry : list) {
-    ResponseStep step;
-    const bool known = position < response.prompt_ids.size();
-    if (known) step.token.id = response.prompt_ids[position];
-    for (auto it = entry.begin(); entry.is_object() && it != entry.end(); ++it) {
-      TokenAlternative other;
-      const JsonValue value = *it;
-      other.logprob = read_logprob(value.is_object() ? value["logprob"] : value);
-      other.token.text = value["decoded_token"].text_or("");
-      other.token.bytes = other.token.text;
-      const std::string key = it.key();
-      if (!key.empty() && key.find_first_not_of("0123456789") == std::string::npos &&
-          key.size() < 18) {
-        other.token.id = std::stoll(key);
-      }
-      if (known && other.token.id == step.token.id) {
-        step.token = other.token;
-        step.logprob = other.logprob;
-      }
-      step.alternatives.push_back(std::move(other));
-    }
-    if (entry.is_null()) step.logprob = {.state = LogprobState::null};
-    response.prompt_steps.push_back(std::move(step));
-    ++position;
-  }
+  if (!logprobs["content"].is_array()) read_legacy_arrays(logprobs, choice.content);
+  if (logprobs.is_array()) read_token_objects(logprobs, choice.content);
 }
 
 void read_usage(JsonValue usage, Response& response) {
-  if (!usage.is_object()) return;
+  if (!usage.is_object() || !usage.has("prompt_tokens")) return;
   ResponseUsage& to = response.usage;
   to.prompt_tokens = usage["prompt_tokens"].integer();
   to.completion_tokens = usage["completion_tokens"].integer();
@@ -191,6 +113,42 @@ void read_usage(JsonValue usage, Response& response) {
   if (!to.reasoning_tokens) to.reasoning_tokens = usage["reasoning_tokens"].integer();
   to.cached_tokens = usage["prompt_tokens_details"]["cached_tokens"].integer();
   if (!to.cached_tokens) to.cached_tokens = usage["prompt_cache_hit_tokens"].integer();
+}
+
+// What llama.cpp's server adds.
+void read_llama_extras(JsonValue body, Response& response) {
+  const JsonValue timings = body["timings"];
+  if (timings["draft_n"].integer().value_or(0) > 0) response.speculative = true;
+  if (timings["cache_n"].integer()) response.usage.cached_tokens = timings["cache_n"].integer();
+  const JsonValue verbose = body["__verbose"];
+  const JsonValue settings = verbose["generation_settings"];
+  if (verbose["prompt"].is_text()) response.prompt_text = verbose["prompt"].text();
+  if (settings["temperature"].is_number()) response.temperature = settings["temperature"].number();
+  if (settings["seed"].is_number() && settings["seed"].raw() != "4294967295") {
+    response.seed = std::string(settings["seed"].raw());
+  }
+}
+
+void read_groq_extras(JsonValue groq, Response& response) {
+  read_usage(groq["usage"], response);
+  if (groq["seed"].is_number()) response.seed = std::string(groq["seed"].raw());
+  const JsonValue debug = groq["debug"];
+  if (const auto ids = read_ids(debug["input_token_ids"]); !ids.empty()) response.prompt_ids = ids;
+  note_error(response, groq["error"]);
+  const auto ids = read_ids(debug["output_token_ids"]);
+  if (ids.empty() || response.choices.size() != 1) return;
+  ResponseChoice& choice = response.choices[0];
+  choice.token_ids = ids;
+  if (choice.content.has_steps || debug["output_tokens"].size() != ids.size()) return;
+  // No logprobs, but which tokens: enough to say at which of them two answers part.
+  auto text = debug["output_tokens"].begin();
+  for (const std::int64_t id : ids) {
+    ResponseStep& step = choice.content.steps.emplace_back();
+    step.token = read_token(*text, {}, {});
+    step.token.id = id;
+    ++text;
+  }
+  choice.content.has_steps = true;
 }
 
 void read_envelope(JsonValue body, Response& response) {
@@ -204,76 +162,59 @@ void read_envelope(JsonValue body, Response& response) {
   if (body["created"].raw() != "0") set_if_given(response.created, body["created"]);
   read_usage(body["usage"], response);
   if (const auto ids = read_ids(body["prompt_token_ids"]); !ids.empty()) response.prompt_ids = ids;
-  const JsonValue groq = body["x_groq"];
-  if (groq["seed"].is_number()) response.seed = std::string(groq["seed"].raw());
-  if (const auto ids = read_ids(groq["debug"]["input_token_ids"]); !ids.empty()) {
-    response.prompt_ids = ids;
-  }
-  if (body["timings"]["draft_n"].integer().value_or(0) > 0) response.speculative = true;
+  read_llama_extras(body, response);
   if (body["prompt_text"].is_text()) response.prompt_text = body["prompt_text"].text();
   note_error(response, body["error"]);
 }
 
-// The prompt's length in characters, where an echoed answer begins with it: text_offset counts
-// from the prompt's start and the echo's first token has no logprob.
-std::size_t echoed_characters(JsonValue choice, JsonValue usage) {
-  const JsonValue logprobs = choice["logprobs"];
-  const JsonValue values = logprobs["token_logprobs"];
-  const auto prompt_tokens = usage["prompt_tokens"].integer();
-  if (values.size() == 0 || !values.at(0).is_null() || !prompt_tokens || *prompt_tokens < 0) {
-    return 0;
-  }
-  if (logprobs["text_offset"].at(0).integer().value_or(-1) != 0) return 0;
-  const JsonValue first = logprobs["text_offset"].at(static_cast<std::size_t>(*prompt_tokens));
-  return static_cast<std::size_t>(std::max<std::int64_t>(0, first.integer().value_or(0)));
+std::int64_t index_of(JsonValue entry, std::int64_t position) {
+  return entry["index"].integer().value_or(position);
 }
 
-// Where the character of that number begins; the text's end where it has fewer.
-std::size_t byte_of_character(std::string_view text, std::size_t character) {
-  std::size_t at = 0;
-  for (; character > 0 && at < text.size(); --character) at += decode_utf8(text, at).length;
-  return at;
-}
-
-void read_choice(JsonValue body, JsonValue entry, Response& response) {
-  ResponseChoice& choice = choice_at(response, entry["index"].integer().value_or(0));
-  read_message(entry["message"], choice);
-  const std::size_t echoed = echoed_characters(entry, body["usage"]);
-  if (entry["text"].is_text() && !entry.has("message")) {
-    const std::string text = entry["text"].text();
-    const std::size_t cut = byte_of_character(text, echoed);
-    choice.content.text += text.substr(cut);
-    choice.content.has_text = true;
-    if (echoed > 0) response.prompt_text = text.substr(0, cut);
-  }
-  read_logprobs(entry, echoed, response, choice);
-  set_if_given(choice.finish_reason, entry["finish_reason"]);
-  choice.seed = entry["seed"].integer();
+void read_ids_beside(JsonValue entry, Response& response, ResponseChoice& choice) {
   choice.token_ids = read_ids(entry["token_ids"]);
-  if (choice.token_ids.empty())
+  if (choice.token_ids.empty()) {
     choice.token_ids = read_ids(entry["raw_output"]["completion_token_ids"]);
-  const auto prompt_ids = read_ids(entry["prompt_token_ids"]);
-  if (!prompt_ids.empty()) response.prompt_ids = prompt_ids;
-  const auto raw_prompt_ids = read_ids(entry["raw_output"]["prompt_token_ids"]);
-  if (!raw_prompt_ids.empty()) response.prompt_ids = raw_prompt_ids;
+  }
+  for (const JsonValue ids : {entry["prompt_token_ids"], entry["raw_output"]["prompt_token_ids"]}) {
+    if (const auto prompt = read_ids(ids); !prompt.empty()) response.prompt_ids = prompt;
+  }
   adopt_ids(choice.token_ids, choice.content);
 }
 
-}  // namespace
-
-std::string_view openai_dialect(JsonValue body) {
-  for (const DialectRow& row : kDialects) {
-    if (row.matches(body)) return row.name;
-  }
-  return "openai";
+void read_choice(JsonValue body, JsonValue entry, std::int64_t index, Response& response) {
+  ResponseChoice& choice = choice_at(response, index);
+  read_messages(entry, choice);
+  if (!entry.has("message")) add_text(choice.content, entry["text"]);
+  read_logprobs(entry, body, choice);
+  set_if_given(choice.finish_reason, entry["finish_reason"]);
+  choice.seed = entry["seed"].integer();
+  read_ids_beside(entry, response, choice);
+  if (entry["error"].is_object()) note_error(response, entry["error"]);
+  if (entry["logprobs"]["tokens"].is_array()) split_echo(response, choice);
 }
+
+// One number for two entries: their places count.
+bool numbers_repeat(JsonValue choices) {
+  std::vector<std::int64_t> seen;
+  for (const JsonValue entry : choices) {
+    const auto index = entry["index"].integer();
+    if (!index) continue;
+    if (std::find(seen.begin(), seen.end(), *index) != seen.end()) return true;
+    seen.push_back(*index);
+  }
+  return false;
+}
+
+}  // namespace
 
 namespace formats {
 
 bool is_openai_body(JsonValue body) {
   const JsonValue first = body["choices"].at(0);
   return body["choices"].is_array() &&
-         (first.has("message") || first.has("text") || first.has("logprobs") ||
+         (first.has("message") || first.has("messages") || first.has("text") ||
+          first.has("logprobs") || first.has("delta") ||
           body["object"].raw().find("completion") != std::string_view::npos);
 }
 
@@ -282,25 +223,21 @@ bool is_openai_event(JsonValue event) { return event["choices"].is_array(); }
 void read_openai_body(JsonValue body, Response& response) {
   response.format = std::string(openai_dialect(body));
   read_envelope(body, response);
-  for (const JsonValue entry : body["choices"]) read_choice(body, entry, response);
-  if (body["prompt_logprobs"].is_array()) {
-    read_prompt_logprobs(body["prompt_logprobs"], response);
-  } else {
-    read_prompt_logprobs(body["choices"].at(0)["prompt_logprobs"], response);
+  const JsonValue choices = body["choices"];
+  const bool repeated = numbers_repeat(choices);
+  if (repeated)
+    response.warn("choices_renumbered", "two choices have one number; their places count");
+  std::int64_t position = 0;
+  for (const JsonValue entry : choices) {
+    read_choice(body, entry, repeated ? position : index_of(entry, position), response);
+    ++position;
   }
-  if (body["prompt"].is_array()) {  // Together's echo
-    ResponseChannel echoed;
-    read_legacy_arrays(body["prompt"].at(0)["logprobs"], 0, response.prompt_steps, echoed);
-    response.prompt_steps = std::move(echoed.steps);
-    if (body["prompt"].at(0)["text"].is_text()) {
-      response.prompt_text = body["prompt"].at(0)["text"].text();
-    }
-  }
-  const auto ids = read_ids(body["x_groq"]["debug"]["output_token_ids"]);
-  if (!ids.empty() && response.choices.size() == 1) response.choices[0].token_ids = ids;
-  if (body["usage"].has("prompt_tokens") && response.choices.size() == 1) {
-    const auto seed = response.choices[0].seed;
-    if (seed && !response.seed) response.seed = std::to_string(*seed);
+  const JsonValue scored = body["prompt_logprobs"];
+  read_prompt_logprobs(scored.is_array() ? scored : choices.at(0)["prompt_logprobs"], response);
+  read_together_prompt(body["prompt"].at(0), response);
+  read_groq_extras(body["x_groq"], response);
+  if (response.choices.size() == 1 && response.choices[0].seed && !response.seed) {
+    response.seed = std::to_string(*response.choices[0].seed);
   }
 }
 
@@ -308,28 +245,32 @@ void read_openai_event(std::string_view, JsonValue event, Response& response) {
   if (response.format.empty() || response.format == "openai") {
     response.format = std::string(openai_dialect(event));
   }
-  const ResponseUsage before = response.usage;
   read_envelope(event, response);
-  if (!event["usage"].is_object()) response.usage = before;
+  std::int64_t position = 0;
   for (const JsonValue entry : event["choices"]) {
-    ResponseChoice& choice = choice_at(response, entry["index"].integer().value_or(0));
-    read_message(entry["delta"], choice);
-    if (!entry.has("delta")) read_message(entry["message"], choice);
+    ResponseChoice& choice = choice_at(response, index_of(entry, position++));
+    read_messages(entry, choice);
     if (!entry.has("delta") && !entry.has("message")) add_text(choice.content, entry["text"]);
     ResponseChannel added;
     std::swap(added.steps, choice.content.steps);
-    const bool had = choice.content.has_steps;
-    read_logprobs(entry, 0, response, choice);
+    read_logprobs(entry, event, choice);
     const auto ids = read_ids(entry["token_ids"]);
-    adopt_ids(ids, choice.content);
+    if (ids.size() == choice.content.steps.size()) adopt_ids(ids, choice.content);
     choice.token_ids.insert(choice.token_ids.end(), ids.begin(), ids.end());
     std::move(choice.content.steps.begin(), choice.content.steps.end(),
               std::back_inserter(added.steps));
     choice.content.steps = std::move(added.steps);
-    choice.content.has_steps = choice.content.has_steps || had;
     set_if_given(choice.finish_reason, entry["finish_reason"]);
     if (entry["seed"].integer()) choice.seed = entry["seed"].integer();
+    if (entry["error"].is_object()) note_error(response, entry["error"]);
+    if (const auto prompt = read_ids(entry["prompt_token_ids"]); !prompt.empty()) {
+      response.prompt_ids = prompt;
+    }
   }
+  if (event["object"].raw().find("text") != std::string_view::npos && event["usage"].is_object()) {
+    for (ResponseChoice& choice : response.choices) split_echo(response, choice);
+  }
+  read_groq_extras(event["x_groq"], response);
 }
 
 }  // namespace formats

@@ -14,9 +14,15 @@ void read_item(JsonValue item, ResponseChoice& choice) {
     return;
   }
   if (type == "function_call") {
-    choice.tool_calls.push_back({item["name"].text(), item["arguments"].text()});
+    choice.tool_calls.push_back(
+        {.name = item["name"].text(), .arguments = item["arguments"].text()});
     return;
   }
+  if (type == "custom_tool_call") {
+    choice.tool_calls.push_back({.name = item["name"].text(), .arguments = item["input"].text()});
+    return;
+  }
+  if (!type.empty() && type != "message") return;
   for (const JsonValue part : item["content"]) {
     if (part["type"].text_or("") == "refusal") {
       add_text(choice.refusal, part["refusal"]);
@@ -85,6 +91,19 @@ void read_responses_event(std::string_view, JsonValue event, Response& response)
   if (type == "response.reasoning_summary_text.delta" || type == "response.reasoning_text.delta") {
     return add_text(choice.reasoning, event["delta"]);
   }
+  // The call's piece belongs to the item that came before it.
+  if (type == "response.output_item.added" && event["item"]["type"].raw() == "function_call") {
+    choice.tool_calls.push_back(
+        {.name = event["item"]["name"].text(), .arguments = {}, .id = event["item"]["id"].text()});
+    return;
+  }
+  if (type == "response.function_call_arguments.delta") {
+    const std::string id = event["item_id"].text();
+    for (ToolCall& call : choice.tool_calls) {
+      if (call.id == id) call.arguments += event["delta"].text();
+    }
+    return;
+  }
   if (type == "error")
     return note_error(response, event["error"].is_object() ? event["error"] : event);
   const JsonValue whole = event["response"];
@@ -92,8 +111,15 @@ void read_responses_event(std::string_view, JsonValue event, Response& response)
   const bool last =
       type == "response.completed" || type == "response.incomplete" || type == "response.failed";
   if (last && whole["output"].size() > 0) {
+    ResponseChannel streamed = std::move(choice.content);
     response.choices.clear();
     read_responses_body(whole, response);
+    // Some servers repeat the text without its logprobs.
+    ResponseChannel& content = choice_at(response, 0).content;
+    if (!content.has_steps && streamed.has_steps && streamed.text == content.text) {
+      content.steps = std::move(streamed.steps);
+      content.has_steps = true;
+    }
     return;
   }
   read_envelope(whole, response);

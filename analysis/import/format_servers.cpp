@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The native routes of servers that people run themselves.
-#include <cmath>
+#include <algorithm>
 #include <utility>
 
 #include "analysis/import/formats.h"
@@ -69,6 +69,25 @@ std::string llama_stop(JsonValue body) {
 
 }  // namespace
 
+namespace {
+
+// The list begins at logprob_start_len: ids of a part of the prompt are not the prompt's ids.
+void read_sglang_prompt(JsonValue meta, Response& response) {
+  response.prompt_steps = read_triples(meta["input_token_logprobs"], meta["input_top_logprobs"]);
+  const auto counted = meta["prompt_tokens"].integer();
+  const auto listed = static_cast<std::int64_t>(response.prompt_steps.size());
+  if (counted && *counted > listed) {
+    if (listed > 0) response.warn("prompt_partial", "logprobs are given of the prompt's end only");
+    return;
+  }
+  for (const ResponseStep& step : response.prompt_steps) {
+    if (step.token.id) response.prompt_ids.push_back(*step.token.id);
+  }
+  if (response.prompt_ids.size() != response.prompt_steps.size()) response.prompt_ids.clear();
+}
+
+}  // namespace
+
 bool is_sglang_body(JsonValue body) { return body["meta_info"].is_object(); }
 
 void read_sglang_body(JsonValue body, Response& response) {
@@ -81,11 +100,7 @@ void read_sglang_body(JsonValue body, Response& response) {
     choice.content.has_steps = true;
     choice.content.steps = read_triples(meta["output_token_logprobs"], meta["output_top_logprobs"]);
   }
-  response.prompt_steps = read_triples(meta["input_token_logprobs"], meta["input_top_logprobs"]);
-  for (const ResponseStep& step : response.prompt_steps) {
-    if (step.token.id) response.prompt_ids.push_back(*step.token.id);
-  }
-  if (response.prompt_ids.size() != response.prompt_steps.size()) response.prompt_ids.clear();
+  read_sglang_prompt(meta, response);
   const JsonValue finish = meta["finish_reason"];
   choice.finish_reason = finish.is_text() ? finish.text() : finish["type"].text_or("");
   set_if_given(response.request_id, meta["id"]);
@@ -93,22 +108,54 @@ void read_sglang_body(JsonValue body, Response& response) {
   response.usage = {.prompt_tokens = meta["prompt_tokens"].integer(),
                     .completion_tokens = meta["completion_tokens"].integer(),
                     .cached_tokens = meta["cached_tokens"].integer()};
+  if (finish["type"].raw() == "abort") note_error(response, finish);
   note_error(response, body["error"]);
 }
 
-// Each event repeats all that was said before, or, with incremental output, only what is new.
+namespace {
+
+// Whether a list holds all tokens until now: it begins with those before, and is as long as the
+// server counts, but for an end mark.
+bool holds_all(const std::vector<std::int64_t>& now, const std::vector<std::int64_t>& before,
+               std::optional<std::int64_t> counted) {
+  const bool begins =
+      now.size() >= before.size() && std::equal(before.begin(), before.end(), now.begin());
+  return begins && (!counted || static_cast<std::int64_t>(now.size()) + 1 >= *counted);
+}
+
+std::vector<std::int64_t> ids_of(const std::vector<ResponseStep>& steps) {
+  std::vector<std::int64_t> ids;
+  for (const ResponseStep& step : steps) ids.push_back(step.token.id.value_or(-1));
+  return ids;
+}
+
+void prepend(const std::vector<ResponseStep>& front, std::vector<ResponseStep>& steps) {
+  steps.insert(steps.begin(), front.begin(), front.end());
+}
+
+}  // namespace
+
+// Each event repeats all that was said before, or, with incremental output, only what is new; text,
+// tokens and ids each for itself.
 void read_sglang_event(std::string_view, JsonValue event, Response& response) {
   Response next;
   read_sglang_body(event, next);
   if (next.choices.empty()) return;
   ResponseChoice& choice = choice_at(response, next.choices[0].index);
   ResponseChoice& fresh = next.choices[0];
-  const bool cumulative = fresh.content.text.starts_with(choice.content.text) &&
-                          fresh.content.steps.size() >= choice.content.steps.size();
-  if (!cumulative) {
-    fresh.content.text = choice.content.text + fresh.content.text;
-    fresh.content.steps.insert(fresh.content.steps.begin(), choice.content.steps.begin(),
-                               choice.content.steps.end());
+  const auto counted = next.usage.completion_tokens;
+  const bool all_steps =
+      holds_all(ids_of(fresh.content.steps), ids_of(choice.content.steps), counted);
+  const bool all_ids = holds_all(fresh.token_ids, choice.token_ids, counted);
+  const bool listed = fresh.content.has_steps || !fresh.token_ids.empty();
+  const bool tokens_say_all = fresh.content.has_steps ? all_steps : all_ids;
+  constexpr std::size_t kTelling = 12;  // bytes that no new piece repeats by chance
+  const bool begins = fresh.content.text.starts_with(choice.content.text);
+  const bool all_text =
+      begins && (!listed || tokens_say_all || choice.content.text.size() >= kTelling);
+  if (!all_text) fresh.content.text = choice.content.text + fresh.content.text;
+  if (!all_steps) prepend(choice.content.steps, fresh.content.steps);
+  if (!all_ids) {
     fresh.token_ids.insert(fresh.token_ids.begin(), choice.token_ids.begin(),
                            choice.token_ids.end());
   }
@@ -117,6 +164,7 @@ void read_sglang_event(std::string_view, JsonValue event, Response& response) {
   response.request_id = next.request_id;
   response.weight_version = next.weight_version;
   response.usage = next.usage;
+  if (!next.error.empty()) response.error = next.error;
   if (!next.prompt_steps.empty()) response.prompt_steps = std::move(next.prompt_steps);
   if (!next.prompt_ids.empty()) response.prompt_ids = std::move(next.prompt_ids);
 }
@@ -124,7 +172,9 @@ void read_sglang_event(std::string_view, JsonValue event, Response& response) {
 bool is_llama_server_body(JsonValue body) {
   return body["content"].is_text() && !body.has("message") && !body.has("choices") &&
          (body.has("tokens_predicted") || body.has("completion_probabilities") ||
-          body.has("stop_type") || body.has("stopped_eos") || body.has("id_slot"));
+          body.has("stop_type") || body.has("stopped_eos") || body.has("id_slot") ||
+          body.has("slot_id") || body.has("generation_settings") || body.has("timings") ||
+          body["stop"].kind() == JsonKind::boolean);
 }
 
 void read_llama_server_body(JsonValue body, Response& response) {
@@ -171,6 +221,10 @@ void read_ollama_body(JsonValue body, Response& response) {
   set_if_given(response.model, body["model"]);
   set_if_given(response.created, body["created_at"]);
   set_if_given(response.provider, body["remote_host"]);
+  if (body["remote_model"].is_text() && !body["remote_model"].raw().empty() &&
+      body["done"].boolean().value_or(false)) {
+    response.warn("remote_model", "a cloud model answered: " + body["remote_model"].text());
+  }
   set_if_given(choice.finish_reason, body["done_reason"]);
   if (body["prompt_eval_count"].integer()) {
     response.usage.prompt_tokens = body["prompt_eval_count"].integer();

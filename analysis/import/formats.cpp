@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "analysis/import/logprob_reading.h"
-
 namespace driftscope {
 namespace {
 
@@ -15,7 +13,7 @@ void no_event(std::string_view, JsonValue, Response&) {}
 using namespace formats;
 
 // Narrow shapes before wide ones.
-constexpr std::array<ResponseFormat, 13> kFormats{{
+constexpr std::array<ResponseFormat, 15> kFormats{{
     {"openai-responses", "OpenAI Responses, and servers that speak it", &is_responses_body,
      &is_responses_event, &read_responses_body, &read_responses_event},
     {"anthropic", "Anthropic Messages and batch results", &is_anthropic_body, &is_anthropic_event,
@@ -34,8 +32,12 @@ constexpr std::array<ResponseFormat, 13> kFormats{{
      &read_cohere_body, &read_cohere_event},
     {"bedrock", "Bedrock Converse", &is_bedrock_body, &is_bedrock_event, &read_bedrock_body,
      &read_bedrock_event},
-    {"bedrock-llama", "Bedrock InvokeModel of Llama models", &is_bedrock_llama_body, &never,
-     &read_bedrock_llama_body, &no_event},
+    {"bedrock-llama", "Bedrock InvokeModel of Llama models", &is_bedrock_llama_body,
+     &is_bedrock_llama_body, &read_bedrock_llama_body, &read_bedrock_llama_event},
+    {"bedrock-invoke", "Bedrock InvokeModel of Titan and Mistral models", &is_bedrock_invoke_body,
+     &is_bedrock_invoke_body, &read_bedrock_invoke_body, &read_bedrock_invoke_event},
+    {"langchain", "LangChain messages and results, as dumped", &is_langchain_body, &never,
+     &read_langchain_body, &no_event},
     {"openai", "OpenAI chat and completions, and servers that speak them", &is_openai_body,
      &is_openai_event, &read_openai_body, &read_openai_event},
     {"token-list", "Token ids or texts with logprobs in plain lists", &is_token_list_body, &never,
@@ -83,7 +85,8 @@ void set_if_given(std::string& target, JsonValue text) {
 }
 
 void note_error(Response& response, JsonValue error) {
-  if (!error || error.is_null()) return;
+  const bool told = error.is_text() ? !error.raw().empty() : error.is_object() && error.size() > 0;
+  if (!told) return;
   std::string message = error["message"].text_or("");
   if (message.empty()) message = error.is_text() ? error.text() : error.canonical();
   const std::string kind = error["code"].is_null() ? error["type"].text_or("")
@@ -91,58 +94,4 @@ void note_error(Response& response, JsonValue error) {
   response.error = kind.empty() ? message : kind + ": " + message;
 }
 
-namespace formats {
-
-bool is_error_body(JsonValue body) { return body.has("error") || body["detail"].is_text(); }
-
-void read_error_body(JsonValue body, Response& response) {
-  note_error(response, body["error"]);
-  if (response.error.empty()) response.error = body["detail"].text_or("an error without a text");
-}
-
-// {tokens: […], logprobs | token_logprobs: […], ids | output_ids: […]}: how people paste numbers
-// into bug reports, and what many own scripts write.
-bool is_token_list_body(JsonValue body) {
-  if (!body.is_object()) return false;
-  const bool listed =
-      body["tokens"].is_array() || body["output_ids"].is_array() || body["token_ids"].is_array();
-  return listed && (body["logprobs"].is_array() || body["token_logprobs"].is_array());
-}
-
-void read_token_list_body(JsonValue body, Response& response) {
-  const JsonValue values =
-      body["token_logprobs"].is_array() ? body["token_logprobs"] : body["logprobs"];
-  const JsonValue ids = body["output_ids"].is_array() ? body["output_ids"] : body["token_ids"];
-  const JsonValue texts = body["tokens"];
-  ResponseChoice& choice = choice_at(response, 0);
-  ResponseChannel& channel = choice.content;
-  channel.has_steps = true;
-  set_if_given(response.model, body["model"]);
-  const std::size_t count = std::max(ids.size(), texts.size());
-  auto id = ids.begin();
-  auto text = texts.begin();
-  auto value = values.begin();
-  std::size_t known = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    ResponseStep step;
-    const bool has_text = i < texts.size();
-    const bool has_id = i < ids.size();
-    step.token = read_token(has_text ? *text : JsonValue{}, {}, has_id ? *id : JsonValue{});
-    if (has_text) ++text;
-    if (has_id) ++id;
-    if (i < values.size()) {
-      step.logprob = read_logprob(*value);
-      ++value;
-      ++known;
-    }
-    if (has_text) channel.text += step.token.text;
-    channel.has_text = channel.has_text || has_text;
-    channel.steps.push_back(std::move(step));
-  }
-  if (known < count) {
-    response.warn("logprobs_cut", "there are fewer logprobs than tokens");
-  }
-}
-
-}  // namespace formats
 }  // namespace driftscope

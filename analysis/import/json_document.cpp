@@ -103,6 +103,20 @@ std::optional<double> short_decimal(std::string_view digits) {
   return negative ? -scaled : scaled;
 }
 
+// One spelling for each text: escapes only where JSON needs them.
+std::string quoted(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20) {
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      out += c;
+    }
+  }
+  return out += '"';
+}
+
 }  // namespace
 
 Result<void> JsonDocument::parse(std::string_view text) {
@@ -246,12 +260,11 @@ std::optional<std::string> JsonValue::bytes() const {
 
 std::string JsonValue::canonical() const {
   if ((!is_array() && !is_object()) || left_out() > 0) {
-    return is_text() ? fmt::format("\"{}\"", raw()) : std::string(m_document ? raw() : "null");
+    return is_text() ? quoted(text()) : std::string(m_document ? raw() : "null");
   }
   std::vector<std::string> parts;
   for (auto it = begin(); it != end(); ++it) {
-    parts.push_back(is_object() ? fmt::format("\"{}\":{}", it.key(), (*it).canonical())
-                                : (*it).canonical());
+    parts.push_back(is_object() ? quoted(it.key()) + ":" + (*it).canonical() : (*it).canonical());
   }
   if (is_object()) std::sort(parts.begin(), parts.end());
   return fmt::format("{}{}{}", is_object() ? '{' : '[', fmt::join(parts, ","),

@@ -12,10 +12,17 @@ namespace {
 constexpr double kSentinel = -9999.0;
 constexpr double kLowestFloat = -3.4028234663852886e+38;
 
+// Digits after the point, of the value without its exponent: 3 for "-1.2e-2".
 int decimals_of(std::string_view digits) {
-  if (digits.find_first_of("eE") != std::string_view::npos) return -1;
-  const std::size_t point = digits.find('.');
-  return point == std::string_view::npos ? 0 : static_cast<int>(digits.size() - point - 1);
+  const std::size_t mark = std::min(digits.find_first_of("eE"), digits.size());
+  const std::size_t point = digits.substr(0, mark).find('.');
+  const auto after = point == std::string_view::npos ? 0 : static_cast<int>(mark - point - 1);
+  if (mark == digits.size()) return after;
+  std::string_view power = digits.substr(mark + 1);
+  if (power.starts_with('+')) power.remove_prefix(1);
+  int exponent = 0;
+  (void)std::from_chars(power.data(), power.data() + power.size(), exponent);
+  return std::clamp(after - exponent, 0, 400);
 }
 
 Logprob of_number(double value, int decimals) {
@@ -37,19 +44,6 @@ std::optional<std::int64_t> id_in_text(std::string_view text) {
   const auto result = std::from_chars(text.data() + kPrefix.size(), end, id);
   if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
   return id;
-}
-
-// "\xf0\x9f" as characters, hexadecimal pairs only. Empty where it is something else.
-std::optional<std::string> escaped_bytes(std::string_view text) {
-  std::string bytes;
-  for (std::size_t i = 0; i < text.size(); i += 4) {
-    unsigned value = 0;
-    if (text.size() - i < 4 || text[i] != '\\' || text[i + 1] != 'x') return std::nullopt;
-    const auto result = std::from_chars(text.data() + i + 2, text.data() + i + 4, value, 16);
-    if (result.ptr != text.data() + i + 4) return std::nullopt;
-    bytes += static_cast<char>(value);
-  }
-  return bytes;
 }
 
 // What is read of a token's object, each the first member of its name. One pass over the members:
@@ -140,7 +134,10 @@ ResponseStep read_token_object(JsonValue object) {
   step.alternatives_left_out = static_cast<std::uint32_t>(others.left_out());
   if (step.alternatives_left_out > 0) step.alternatives_text = others.raw();
   step.alternatives.reserve(others.size());
-  for (const JsonValue item : others) step.alternatives.push_back(read_alternative(item));
+  if (others.is_object()) read_legacy_top(others, step.alternatives);
+  for (const JsonValue item : others) {
+    if (others.is_array() && item.is_object()) step.alternatives.push_back(read_alternative(item));
+  }
   // llama.cpp before December 2024: the chosen token's probability is among the alternatives.
   if (step.logprob.state == LogprobState::missing) {
     for (const TokenAlternative& other : step.alternatives) {
@@ -152,9 +149,36 @@ ResponseStep read_token_object(JsonValue object) {
 
 }  // namespace
 
+std::optional<std::string> escaped_bytes(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); i += 4) {
+    unsigned value = 0;
+    if (text.size() - i < 4 || text[i] != '\\' || text[i + 1] != 'x') return std::nullopt;
+    const auto result = std::from_chars(text.data() + i + 2, text.data() + i + 4, value, 16);
+    if (result.ptr != text.data() + i + 4) return std::nullopt;
+    bytes += static_cast<char>(value);
+  }
+  return bytes;
+}
+
+std::optional<std::int64_t> integer_of(JsonValue value) {
+  if (!value.is_text()) return value.integer();
+  const std::string_view digits = value.raw();
+  std::int64_t number = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = result.ec == std::errc{} && result.ptr == digits.data() + digits.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+std::optional<double> number_of(JsonValue value) {
+  const Logprob read = read_logprob(value);
+  return read.usable() ? std::optional(read.value) : std::nullopt;
+}
+
 std::string_view logprob_state_name(LogprobState state) {
-  constexpr std::string_view kNames[] = {"missing", "null",         "number",         "sentinel",
-                                         "clipped", "lowest_float", "minus_infinity", "nan"};
+  constexpr std::string_view kNames[] = {"missing",        "null",    "number",
+                                         "sentinel",       "clipped", "lowest_float",
+                                         "minus_infinity", "nan",     "placeholder"};
   return kNames[static_cast<std::size_t>(state)];
 }
 
@@ -219,52 +243,68 @@ void read_token_objects(JsonValue list, ResponseChannel& channel) {
   }
 }
 
-void read_legacy_arrays(JsonValue logprobs, std::size_t prompt_characters,
-                        std::vector<ResponseStep>& prompt, ResponseChannel& channel) {
-  const JsonValue tokens = logprobs["tokens"];
-  if (!tokens.is_array()) return;
-  channel.has_steps = true;
-  const JsonValue values = logprobs["token_logprobs"];
-  const JsonValue tops = logprobs["top_logprobs"];
-  const JsonValue offsets = logprobs["text_offset"];
-  const JsonValue ids = logprobs["token_ids"];
-  auto value = values.begin();
-  auto top = tops.begin();
-  auto offset = offsets.begin();
-  auto id = ids.begin();
-  for (const JsonValue token : tokens) {
-    ResponseStep step;
-    const bool has_id = ids.is_array() && id != ids.end();
-    step.token = read_token(token, {}, has_id ? *id : JsonValue{});
-    if (has_id) ++id;
-    if (values.is_array() && value != values.end()) {
-      step.logprob = read_logprob(*value);
-      ++value;
-    }
-    if (tops.is_array() && top != tops.end()) {
-      const JsonValue entries = *top;
-      for (auto it = entries.begin(); entries.is_object() && it != entries.end(); ++it) {
-        TokenAlternative other;
-        const std::string key = it.key();
-        other.token = {.text = key, .bytes = key, .id = id_in_text(key)};
-        if (key.starts_with("bytes:")) {
-          if (auto exact = escaped_bytes(std::string_view(key).substr(6)); exact) {
-            other.token.bytes = std::move(*exact);
-            other.token.bytes_given = true;
-          }
-        }
-        other.logprob = read_logprob(*it);
-        step.alternatives.push_back(std::move(other));
+void read_legacy_top(JsonValue entries, std::vector<TokenAlternative>& others) {
+  for (auto it = entries.begin(); entries.is_object() && it != entries.end(); ++it) {
+    const std::string key = it.key();
+    TokenAlternative other{.token = {.text = key, .bytes = key, .id = id_in_text(key)},
+                           .logprob = {}};
+    if (other.token.id) other.token.bytes.clear();
+    if (key.starts_with("bytes:")) {
+      if (auto exact = escaped_bytes(std::string_view(key).substr(6)); exact) {
+        other.token.bytes = std::move(*exact);
+        other.token.bytes_given = true;
       }
-      ++top;
     }
-    std::int64_t at = -1;
-    if (offsets.is_array() && offset != offsets.end()) {
-      at = (*offset).integer().value_or(-1);
-      ++offset;
-    }
-    const bool of_prompt = at >= 0 && static_cast<std::size_t>(at) < prompt_characters;
-    (of_prompt ? prompt : channel.steps).push_back(std::move(step));
+    const JsonValue value = *it;
+    other.logprob = read_logprob(value.is_object() ? value["logprob"] : value);
+    others.push_back(std::move(other));
+  }
+  if (!entries.is_array()) return;
+  for (const JsonValue item : entries) {  // some servers list objects here
+    if (item.is_object()) others.push_back(read_alternative(item));
+  }
+}
+
+namespace {
+
+// Walks a list that may be shorter than others.
+class ListWalk {
+ public:
+  explicit ListWalk(JsonValue list)
+      : m_at(list.begin()), m_left(list.is_array() ? list.size() : 0) {}
+  JsonValue next() {
+    if (m_left == 0) return {};
+    --m_left;
+    const JsonValue value = *m_at;
+    ++m_at;
+    return value;
+  }
+
+ private:
+  JsonValue::Iterator m_at;
+  std::size_t m_left;
+};
+
+}  // namespace
+
+void read_legacy_arrays(JsonValue logprobs, ResponseChannel& channel) {
+  const JsonValue tokens = logprobs["tokens"];
+  const JsonValue values = logprobs["token_logprobs"];
+  const JsonValue ids = logprobs["token_ids"];
+  const JsonValue tops = logprobs["top_logprobs"];
+  if (!tokens.is_array() && !ids.is_array()) return;
+  channel.has_steps = true;
+  ListWalk token(tokens);
+  ListWalk value(values);
+  ListWalk id(ids);
+  ListWalk top(tops);
+  const std::size_t count = std::max(tokens.size(), tokens.is_array() ? 0 : ids.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    ResponseStep step;
+    step.token = read_token(token.next(), {}, id.next());
+    step.logprob = read_logprob(value.next());
+    read_legacy_top(tops.is_object() && count == 1 ? tops : top.next(), step.alternatives);
+    channel.steps.push_back(std::move(step));
   }
 }
 
@@ -298,60 +338,11 @@ std::vector<std::int64_t> read_ids(JsonValue list) {
 }
 
 void adopt_ids(const std::vector<std::int64_t>& ids, ResponseChannel& channel) {
-  if (ids.size() < channel.steps.size()) return;
+  if (ids.size() != channel.steps.size() && ids.size() != channel.steps.size() + 1) return;
   for (std::size_t i = 0; i < channel.steps.size(); ++i) {
     auto& id = channel.steps[i].token.id;
     if (!id) id = ids[i];
   }
-}
-
-std::string_view normalised_finish_reason(std::string_view sent) {
-  struct Row {
-    std::string_view sent;
-    std::string_view meaning;
-  };
-  static constexpr Row kRows[] = {
-      {"stop", "stop"},
-      {"eos", "stop"},
-      {"eos_token", "stop"},
-      {"end_turn", "stop"},
-      {"COMPLETE", "stop"},
-      {"STOP", "stop"},
-      {"stop_sequence", "stop"},
-      {"STOP_SEQUENCE", "stop"},
-      {"word", "stop"},
-      {"completed", "stop"},
-      {"pause_turn", "stop"},
-      {"length", "length"},
-      {"max_tokens", "length"},
-      {"MAX_TOKENS", "length"},
-      {"limit", "length"},
-      {"model_length", "length"},
-      {"max_output_tokens", "length"},
-      {"model_context_window_exceeded", "length"},
-      {"content_filter", "content_filter"},
-      {"SAFETY", "content_filter"},
-      {"RECITATION", "content_filter"},
-      {"PROHIBITED_CONTENT", "content_filter"},
-      {"BLOCKLIST", "content_filter"},
-      {"guardrail_intervened", "content_filter"},
-      {"content_filtered", "content_filter"},
-      {"refusal", "content_filter"},
-      {"tool_calls", "tool_calls"},
-      {"function_call", "tool_calls"},
-      {"tool_use", "tool_calls"},
-      {"TOOL_CALL", "tool_calls"},
-      {"error", "error"},
-      {"ERROR", "error"},
-      {"ERROR_TOXIC", "content_filter"},
-      {"TIMEOUT", "error"},
-      {"failed", "error"},
-      {"insufficient_system_resource", "error"},
-  };
-  for (const Row& row : kRows) {
-    if (row.sent == sent) return row.meaning;
-  }
-  return "";
 }
 
 }  // namespace driftscope

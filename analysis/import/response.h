@@ -21,6 +21,7 @@ enum class LogprobState : std::uint8_t {
   lowest_float,    // -FLT_MAX, printed for a probability of 0
   minus_infinity,  // also as text, or digits beyond double
   not_a_number,
+  placeholder,  // 0 where a draft's token was accepted: certainty was not measured
 };
 [[nodiscard]] std::string_view logprob_state_name(LogprobState state);
 
@@ -68,6 +69,7 @@ struct ResponseChannel {
 struct ToolCall {
   std::string name;
   std::string arguments;  // canonical JSON where it parses, else as it came
+  std::string id = {};    // random for each answer; joins the pieces of a stream, never compared
 };
 
 struct ResponseChoice {
@@ -96,6 +98,15 @@ struct ResponseHeader {
   std::string value;
 };
 
+// What was asked for, where a file tells.
+struct ResponseRequest {
+  std::string model;
+  std::optional<double> temperature = {}, top_p = {};
+  std::optional<std::string> seed = {};
+  std::optional<std::int64_t> alternatives = {};  // for each token
+  std::string prompt;                             // a text, or messages as canonical JSON
+};
+
 struct ResponseWarning {
   std::string id;
   std::string text;
@@ -115,7 +126,9 @@ struct Response {
   std::optional<std::string> prompt_text = {};
   std::vector<std::int64_t> prompt_ids = {};
   std::vector<ResponseStep> prompt_steps = {};
+  std::optional<std::int64_t> bos = {};  // the vocabulary's mark of a beginning, where told
   ResponseUsage usage;
+  ResponseRequest request = {};
   LogprobScale scale = LogprobScale::log_probability;
   bool after_sampling = false;  // probabilities of what was left after the samplers
   bool speculative = false;     // drafts were accepted: certain tokens may be placeholders

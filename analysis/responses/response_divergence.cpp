@@ -113,6 +113,13 @@ void ResponsePair::explain_divergence() {
         fmt::format("{} had ended{}", a_ended ? "A" : "B",
                     finish.empty() ? "" : fmt::format(" ({})", escape_for_display(finish))));
   }
+  if (const std::string settings = setting_differences(m_a, m_b); !settings.empty()) {
+    return set_cause(
+        ResponseCause::sampler,
+        fmt::format("the sampling settings differ ({}): two answers may differ without "
+                    "any drift",
+                    settings));
+  }
   if (steps && (sampled(m_steps_a[at]) || sampled(m_steps_b[at]))) {
     const char* side =
         sampled(m_steps_a[at]) ? (sampled(m_steps_b[at]) ? "both sides'" : "A's") : "B's";

@@ -70,13 +70,16 @@ Json steps_json(const std::vector<ResponseStep>& steps) {
 Json channel_json(const ResponseChannel& channel, bool steps) {
   if (!channel.has_text && !channel.has_steps) return nullptr;
   std::string joined;
+  bool known = channel.has_steps && channel.has_text;
   for (const ResponseStep& step : channel.steps) {
-    if (!step.special) joined += step.token.bytes;
+    if (step.special) continue;
+    joined += step.token.bytes;
+    const bool shown = !step.token.bytes.empty() || step.token.bytes_given || step.text_of_group;
+    known = known && shown;
   }
   Json json{{"text", channel.has_text ? text_json(channel.text) : Json()},
             {"tokens", channel.has_steps ? Json(channel.steps.size()) : Json()},
-            {"bytes_join_to_text",
-             channel.has_steps && channel.has_text ? Json(joined == channel.text) : Json()}};
+            {"bytes_join_to_text", known ? Json(joined == channel.text) : Json()}};
   if (steps && channel.has_steps) json["steps"] = steps_json(channel.steps);
   return json;
 }

@@ -82,6 +82,11 @@ std::string ResponsePair::prompt_difference() const {
     return fmt::format("the prompts' texts differ from byte {} on",
                        common_prefix(*m_a.prompt_text, *m_b.prompt_text));
   }
+  if (!m_a.request.prompt.empty() && !m_b.request.prompt.empty() &&
+      m_a.request.prompt != m_b.request.prompt) {
+    return fmt::format("the requests' prompts differ from byte {} on",
+                       common_prefix(m_a.request.prompt, m_b.request.prompt));
+  }
   if (m_a.usage.prompt_tokens && m_b.usage.prompt_tokens &&
       *m_a.usage.prompt_tokens != *m_b.usage.prompt_tokens && m_out.versions.empty()) {
     return fmt::format("the servers counted {} and {} prompt tokens", *m_a.usage.prompt_tokens,

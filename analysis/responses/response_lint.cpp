@@ -15,8 +15,6 @@ namespace driftscope {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
-constexpr double kImplausibleWord = -15.0;     // nats, of a word of a prompt
 constexpr double kUlpOfFloat = 5.9604645e-08;  // 2^-24, relative
 
 std::string joined_bytes(const ResponseChannel& channel) {
@@ -25,43 +23,6 @@ std::string joined_bytes(const ResponseChannel& channel) {
     if (!step.special) bytes += step.token.bytes;
   }
   return bytes;
-}
-
-bool holds_replacement(std::string_view text) {
-  return text.find(kReplacement) != std::string_view::npos;
-}
-
-void mark_lossy(ResponseChannel& channel) {
-  if (!channel.has_text || holds_replacement(channel.text)) return;
-  for (ResponseStep& step : channel.steps) {
-    step.token.lossy = holds_replacement(step.token.bytes);
-    for (TokenAlternative& other : step.alternatives) {
-      other.token.lossy = holds_replacement(other.token.bytes);
-    }
-  }
-}
-
-struct Values {
-  std::int64_t numbers = 0;
-  std::int64_t above_zero = 0;
-  std::int64_t above_one = 0;
-  std::int64_t zeros = 0;
-  std::int64_t with_alternatives = 0;
-  std::int64_t steps = 0;
-};
-
-Values count_values(const Response& response) {
-  Values values;
-  each_step(response, [&](const ResponseStep& step) {
-    ++values.steps;
-    if (step.alternatives.size() + step.alternatives_left_out > 1) ++values.with_alternatives;
-    if (!step.logprob.usable()) return;
-    ++values.numbers;
-    if (step.logprob.value > 0.0) ++values.above_zero;
-    if (step.logprob.value > 1.0) ++values.above_one;
-    if (step.logprob.value == 0.0) ++values.zeros;
-  });
-  return values;
 }
 
 // ---- findings, one function each ----
@@ -108,13 +69,26 @@ void find_scale(const Response& response, Findings& findings) {
 }
 
 void find_placeholders(const Response& response, Findings& findings) {
+  std::int64_t steps = 0;
+  each_step(response, [&](const ResponseStep& step) {
+    if (step.logprob.state == LogprobState::placeholder) ++steps;
+  });
+  if (steps > 0) {
+    findings.push_back(make_finding(
+        "certain_without_alternatives", Severity::warning,
+        fmt::format("{} logprob{} of exactly 0 without alternatives stand{} among others that have "
+                    "some: placeholders of tokens that a draft proposed (speculative decoding). "
+                    "They are not compared",
+                    steps, steps == 1 ? "" : "s", steps == 1 ? "s" : ""),
+        Json{{"speculative", true}, {"steps", steps}}));
+  }
   if (!response.fake_certainty) return;
   findings.push_back(make_finding(
       "certain_without_alternatives", Severity::warning,
       response.speculative
           ? "Logprobs of exactly 0 without alternatives are placeholders: tokens that a draft "
             "proposed and the server accepted (speculative decoding). They are not compared"
-          : "Every logprob is exactly 0 and there are no alternatives: placeholders, or values "
+          : "Every logprob is exactly 0 and no alternative has a value: placeholders, or values "
             "after greedy sampling. They are not compared",
       Json{{"speculative", response.speculative}}));
 }
@@ -134,17 +108,29 @@ void find_lossy(const Response& response, Findings& findings) {
   }
 }
 
+// A step whose bytes cannot be known, so that nothing can be joined.
+bool hides_bytes(const ResponseStep& step) {
+  return step.token.lossy ||
+         (step.token.bytes.empty() && !step.token.bytes_given && !step.text_of_group);
+}
+
 void find_text_mismatch(const Response& response, Findings& findings) {
   for (const ResponseChoice& choice : response.choices) {
     const ResponseChannel& channel = main_channel(choice);
     if (!channel.has_text || channel.steps.empty()) continue;
-    const bool any_lossy =
-        std::any_of(channel.steps.begin(), channel.steps.end(), [](const ResponseStep& step) {
-          return step.token.lossy ||
-                 (step.token.bytes.empty() && !step.token.bytes_given && !step.text_of_group);
-        });
+    const auto marks = std::count_if(channel.steps.begin(), channel.steps.end(),
+                                     [](const ResponseStep& step) { return step.special; });
+    if (marks > 0) {
+      findings.push_back(make_finding(
+          "end_mark_listed", Severity::info,
+          "The list of tokens holds more than the text, such as an end mark or a stop string",
+          Json{{"choice", choice.index}, {"tokens", marks}}));
+    }
+    const bool hidden =
+        std::any_of(channel.steps.begin(), channel.steps.end(),
+                    [](const ResponseStep& step) { return !step.special && hides_bytes(step); });
     const std::string bytes = joined_bytes(channel);
-    if (any_lossy || bytes == channel.text) continue;
+    if (hidden || bytes == channel.text) continue;
     const bool begins = bytes.starts_with(channel.text);
     findings.push_back(make_finding(
         begins ? "end_mark_listed" : "tokens_do_not_join",
@@ -162,8 +148,11 @@ void find_coverage(const Response& response, Findings& findings) {
   if (!tokens || response.choices.size() != 1) return;
   const ResponseChoice& choice = response.choices[0];
   if (!choice.content.has_steps || !choice.tool_calls.empty()) return;
-  const auto listed = static_cast<std::int64_t>(main_channel(choice).steps.size());
-  const std::int64_t visible = *tokens - response.usage.reasoning_tokens.value_or(0);
+  const auto listed =
+      static_cast<std::int64_t>(main_channel(choice).steps.size() + choice.reasoning.steps.size());
+  const bool with_reasoning = choice.reasoning.has_steps;
+  const std::int64_t visible =
+      *tokens - (with_reasoning ? 0 : response.usage.reasoning_tokens.value_or(0));
   // One more is the end mark, which most servers count and do not list.
   if (listed + 1 >= visible) return;
   findings.push_back(make_finding(
@@ -193,48 +182,32 @@ void find_fingerprint(const Response& response, Findings& findings) {
       Json::object()));
 }
 
-void find_prompt(const Response& response, Findings& findings) {
-  for (std::size_t i = 0; i < response.prompt_steps.size(); ++i) {
-    const ResponseStep& step = response.prompt_steps[i];
-    if (!step.logprob.usable() || step.logprob.value > kImplausibleWord) continue;
-    findings.push_back(make_finding(
-        "prompt_implausible", Severity::warning,
-        fmt::format("Prompt token {} \"{}\" has a logprob of {:.4g}: a natural word is never that "
-                    "unlikely. Check for a missing or doubled BOS and for wrong positions",
-                    i, escape_for_display(step.token.text), step.logprob.value),
-        Json{{"position", i}, {"logprob", step.logprob.value}}));
-    return;
-  }
-}
-
-constexpr std::array kLints{
-    &find_error,       &find_warnings,  &find_scale,         &find_placeholders,
-    &find_states,      &find_lossy,     &find_text_mismatch, &find_collisions,
-    &find_short_lists, &find_mass,      &find_ties,          &find_grid,
-    &find_coverage,    &find_mean_only, &find_fingerprint,   &find_prompt};
+constexpr std::array kLints{&find_error,
+                            &find_warnings,
+                            &find_scale,
+                            &find_placeholders,
+                            &find_states,
+                            &find_lossy,
+                            &find_text_mismatch,
+                            &find_collisions,
+                            &find_short_lists,
+                            &find_mass,
+                            &find_ties,
+                            &find_repeated_lists,
+                            &find_grid,
+                            &find_coverage,
+                            &find_mean_only,
+                            &find_fingerprint,
+                            &find_bos,
+                            &find_prompt_date,
+                            &find_unlikely_prompt,
+                            &find_ignored_request};
 
 }  // namespace
 
 const ResponseChannel& main_channel(const ResponseChoice& choice) {
   if (choice.content.steps.empty() && !choice.refusal.steps.empty()) return choice.refusal;
   return choice.content;
-}
-
-void grade_response(Response& response) {
-  for (ResponseChoice& choice : response.choices) {
-    mark_lossy(choice.content);
-    mark_lossy(choice.reasoning);
-    mark_lossy(choice.refusal);
-  }
-  const Values values = count_values(response);
-  if (values.above_one > 0) {
-    response.scale = LogprobScale::logit;
-  } else if (values.above_zero > 0) {
-    response.scale = LogprobScale::probability;
-  }
-  response.fake_certainty = values.numbers > 0 && values.zeros == values.numbers &&
-                            values.with_alternatives == 0 &&
-                            (response.speculative || values.numbers > 1);
 }
 
 std::vector<Finding> lint_response(const Response& response) {
@@ -250,21 +223,36 @@ double print_tolerance(const Logprob& value) {
   return std::max(of_float, 0.5 * std::pow(10.0, -value.decimals));
 }
 
+std::optional<std::size_t> chosen_entry(const ResponseStep& step) {
+  const auto& others = step.alternatives;
+  const auto found = std::find_if(others.begin(), others.end(), [&](const TokenAlternative& other) {
+    return same_token(other.token, step.token);
+  });
+  if (found != others.end()) return static_cast<std::size_t>(found - others.begin());
+  // Lost bytes: the same sign for a lost part and the same value is the token, or its equal.
+  if (!step.token.lossy || !step.logprob.usable()) return std::nullopt;
+  const auto like = std::find_if(others.begin(), others.end(), [&](const TokenAlternative& other) {
+    return other.token.bytes == step.token.bytes && other.logprob.usable() &&
+           other.logprob.value == step.logprob.value;
+  });
+  if (like == others.end()) return std::nullopt;
+  return static_cast<std::size_t>(like - others.begin());
+}
+
 std::optional<RankInterval> rank_of_chosen(const ResponseStep& step) {
   if (step.alternatives.empty() || !step.logprob.usable()) return std::nullopt;
   std::int64_t above = 0;
   std::int64_t equal = 0;
-  bool listed = false;
-  for (const TokenAlternative& other : step.alternatives) {
-    if (same_token(other.token, step.token)) {
-      listed = true;
-      continue;
-    }
-    if (!other.logprob.usable()) continue;
+  const auto chosen = chosen_entry(step);
+  for (std::size_t i = 0; i < step.alternatives.size(); ++i) {
+    const TokenAlternative& other = step.alternatives[i];
+    if (i == chosen || !other.logprob.usable()) continue;
+    // A second key of the same text is a collision, no rival.
+    if (chosen && same_token(other.token, step.token)) continue;
     if (other.logprob.value > step.logprob.value) ++above;
     if (other.logprob.value == step.logprob.value) ++equal;
   }
-  if (!listed && equal == 0 && above == static_cast<std::int64_t>(step.alternatives.size())) {
+  if (!chosen && equal == 0 && above == static_cast<std::int64_t>(step.alternatives.size())) {
     return RankInterval{.first = above + 1, .last = 0};
   }
   return RankInterval{.first = above + 1, .last = above + 1 + equal};

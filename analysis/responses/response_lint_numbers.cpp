@@ -21,7 +21,7 @@ constexpr double kImplausibleMass = 0.01;  // of all that is listed, with two al
 }  // namespace
 
 void find_states(const Response& response, std::vector<Finding>& findings) {
-  std::array<std::int64_t, 8> counts{};
+  std::array<std::int64_t, 9> counts{};
   each_step(response, [&](const ResponseStep& step) {
     ++counts[static_cast<std::size_t>(step.logprob.state)];
   });
@@ -76,16 +76,20 @@ void find_short_lists(const Response& response, std::vector<Finding>& findings) 
   std::size_t most = 0;
   each_step(response,
             [&](const ResponseStep& step) { most = std::max(most, step.alternatives.size()); });
+  // The chosen token may be one more than was asked for.
+  const std::size_t slack = response.request.alternatives ? 0 : 1;
+  const auto asked = static_cast<std::size_t>(response.request.alternatives.value_or(0));
+  if (asked > 0) most = asked;
   std::int64_t fewer = 0;
   each_step(response, [&](const ResponseStep& step) {
-    if (!step.alternatives.empty() && step.alternatives.size() + 1 < most) ++fewer;
+    if (!step.alternatives.empty() && step.alternatives.size() + slack < most) ++fewer;
   });
   if (fewer == 0) return;
-  findings.push_back(
-      make_finding("alternatives_missing", Severity::info,
-                   fmt::format("{} step{} list fewer alternatives than others ({} at most)", fewer,
-                               fewer == 1 ? "" : "s", most),
-                   Json{{"steps", fewer}, {"most", most}}));
+  findings.push_back(make_finding(
+      "alternatives_missing", Severity::info,
+      fmt::format("{} step{} fewer alternatives than {} ({})", fewer,
+                  fewer == 1 ? " lists" : "s list", asked > 0 ? "were asked for" : "others", most),
+      Json{{"steps", fewer}, {"most", most}}));
 }
 
 void find_mass(const Response& response, std::vector<Finding>& findings) {
@@ -95,12 +99,10 @@ void find_mass(const Response& response, std::vector<Finding>& findings) {
   each_step(response, [&](const ResponseStep& step) {
     if (step.alternatives.empty()) return;
     double mass = 0.0;
-    bool listed = false;
     for (const TokenAlternative& other : step.alternatives) {
       if (other.logprob.usable()) mass += std::exp(other.logprob.value);
-      listed = listed || same_token(other.token, step.token);
     }
-    if (!listed && step.logprob.usable()) mass += std::exp(step.logprob.value);
+    if (!chosen_entry(step) && step.logprob.usable()) mass += std::exp(step.logprob.value);
     largest = std::max(largest, mass);
     if (step.alternatives.size() > 1) smallest = std::min(smallest, mass);
   });
@@ -123,35 +125,116 @@ void find_mass(const Response& response, std::vector<Finding>& findings) {
   }
 }
 
+namespace {
+
+struct TieReport {
+  std::int64_t steps = 0;
+  std::int64_t first_step = 0;
+  std::string text;
+  RankInterval rank;
+};
+
+std::string rank_text(const RankInterval& rank) {
+  if (rank.last == 0) return fmt::format("{} or beyond", rank.first);
+  return rank.first == rank.last ? std::to_string(rank.first)
+                                 : fmt::format("{} to {}", rank.first, rank.last);
+}
+
+// The largest value, where several have it and the chosen token is not known.
+std::optional<RankInterval> tie_at_top(const ResponseStep& step) {
+  if (step.logprob.usable()) return std::nullopt;
+  std::int64_t equal = 0;
+  double largest = 0.0;
+  for (const TokenAlternative& other : step.alternatives) {
+    if (!other.logprob.usable()) continue;
+    if (equal == 0 || other.logprob.value > largest) {
+      largest = other.logprob.value;
+      equal = 1;
+    } else if (other.logprob.value == largest) {
+      ++equal;
+    }
+  }
+  return equal > 1 ? std::optional(RankInterval{.first = 1, .last = equal}) : std::nullopt;
+}
+
+void count_tie(TieReport& report, std::int64_t at, const ResponseStep& step,
+               const RankInterval& rank) {
+  if (report.steps++ > 0) return;
+  report.first_step = at;
+  report.text = step.token.text;
+  if (report.text.empty() && !step.alternatives.empty()) {
+    report.text = step.alternatives[0].token.text;
+  }
+  report.rank = rank;
+}
+
+Finding tie_finding(const char* id, const TieReport& report, const std::string& text) {
+  const std::string more =
+      report.steps > 1 ? fmt::format(" ({} steps like this)", report.steps) : "";
+  return make_finding(id, Severity::notice, text + more,
+                      Json{{"step", report.first_step},
+                           {"rank_first", report.rank.first},
+                           {"rank_last", report.rank.last},
+                           {"steps", report.steps}});
+}
+
+}  // namespace
+
 void find_ties(const Response& response, std::vector<Finding>& findings) {
+  TieReport tied;
+  TieReport drawn;
   std::int64_t position = 0;
+  bool coarse = false;
   each_step(response, [&](const ResponseStep& step) {
     const std::int64_t at = position++;
-    const auto rank = rank_of_chosen(step);
-    if (!rank || rank->first == 1) {
-      if (rank && rank->last > 1) {
-        findings.push_back(make_finding(
-            "exact_tie", Severity::notice,
-            fmt::format(
-                "Step {}: \"{}\" and {} other token{} have exactly the same value; which is "
-                "chosen depends on how ties are broken",
-                at, escape_for_display(step.token.text), rank->last - 1,
-                rank->last == 2 ? "" : "s"),
-            Json{{"step", at}, {"rank_first", rank->first}, {"rank_last", rank->last}}));
-      }
-      return;
-    }
-    const std::string range = rank->last == 0 ? fmt::format("{} or beyond", rank->first)
-                              : rank->first == rank->last
-                                  ? std::to_string(rank->first)
-                                  : fmt::format("{} to {}", rank->first, rank->last);
-    findings.push_back(make_finding(
-        "not_the_largest", Severity::notice,
+    auto rank = rank_of_chosen(step);
+    if (!rank) rank = tie_at_top(step);
+    if (!rank) return;
+    if (rank->first > 1) return count_tie(drawn, at, step, *rank);
+    if (rank->last <= 1) return;
+    coarse = coarse || print_tolerance(step.logprob) > 1e-6;
+    count_tie(tied, at, step, *rank);
+  });
+  if (tied.steps > 0) {
+    findings.push_back(tie_finding(
+        "exact_tie", tied,
+        fmt::format("Step {}: \"{}\" and {} other token{} have {} value; which is chosen depends "
+                    "on how ties are broken",
+                    tied.first_step, escape_for_display(tied.text), tied.rank.last - 1,
+                    tied.rank.last == 2 ? "" : "s",
+                    coarse ? "as printed the same" : "exactly the same")));
+  }
+  if (drawn.steps > 0) {
+    findings.push_back(tie_finding(
+        "not_the_largest", drawn,
         fmt::format("Step {}: \"{}\" has rank {}: it was sampled (temperature above 0), or raw and "
                     "processed values are mixed",
-                    at, escape_for_display(step.token.text), range),
-        Json{{"step", at}, {"rank_first", rank->first}, {"rank_last", rank->last}}));
+                    drawn.first_step, escape_for_display(drawn.text), rank_text(drawn.rank))));
+  }
+}
+
+// Some servers give every token of a streamed piece the alternatives of its first.
+void find_repeated_lists(const Response& response, std::vector<Finding>& findings) {
+  std::int64_t repeated = 0;
+  const ResponseStep* before = nullptr;
+  const auto same = [](const TokenAlternative& a, const TokenAlternative& b) {
+    return same_token(a.token, b.token) && a.logprob.usable() && b.logprob.usable() &&
+           a.logprob.value == b.logprob.value;
+  };
+  each_step(response, [&](const ResponseStep& step) {
+    const bool copied = before != nullptr && step.alternatives.size() > 1 && !chosen_entry(step) &&
+                        std::equal(step.alternatives.begin(), step.alternatives.end(),
+                                   before->alternatives.begin(), before->alternatives.end(), same);
+    repeated += copied ? 1 : 0;
+    before = &step;
   });
+  if (repeated == 0) return;
+  findings.push_back(make_finding(
+      "alternatives_repeated", Severity::warning,
+      fmt::format("{} step{} the alternatives of the step before: a copy by the server, no margin "
+                  "can be read from them",
+                  repeated, repeated == 1 ? " has" : "s have"),
+      Json{{"steps", repeated}}));
 }
 
 // Differences of values of one step: multiples of 1/8 or 1/16 say that the logits were bf16.

@@ -24,6 +24,13 @@ void find_collisions(const Response& response, std::vector<Finding>& findings);
 void find_short_lists(const Response& response, std::vector<Finding>& findings);
 void find_mass(const Response& response, std::vector<Finding>& findings);
 void find_ties(const Response& response, std::vector<Finding>& findings);
+void find_repeated_lists(const Response& response, std::vector<Finding>& findings);
 void find_grid(const Response& response, std::vector<Finding>& findings);
+void find_bos(const Response& response, std::vector<Finding>& findings);
+void find_prompt_date(const Response& response, std::vector<Finding>& findings);
+void find_unlikely_prompt(const Response& response, std::vector<Finding>& findings);
+void find_ignored_request(const Response& response, std::vector<Finding>& findings);
+// The place of the chosen token among its alternatives; empty where it is not listed.
+[[nodiscard]] std::optional<std::size_t> chosen_entry(const ResponseStep& step);
 
 }  // namespace driftscope

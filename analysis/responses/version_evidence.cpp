@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "analysis/compare/findings.h"
@@ -133,6 +134,18 @@ std::string describe_versions(const std::vector<FieldDifference>& differences) {
   return text;
 }
 
+std::string setting_differences(const Response& a, const Response& b) {
+  std::string text;
+  const auto add = [&](const char* name, const std::optional<double>& left,
+                       const std::optional<double>& right) {
+    if (!left || !right || std::abs(*left - *right) <= 1e-6) return;
+    text += fmt::format("{}{} {} and {}", text.empty() ? "" : ", ", name, *left, *right);
+  };
+  add("temperature", a.temperature, b.temperature);
+  add("top_p", a.top_p, b.top_p);
+  return text;
+}
+
 std::vector<Finding> version_findings(const Response& a, const Response& b) {
   std::vector<Finding> findings;
   for (const FieldDifference& difference : version_differences(a, b)) {
@@ -143,11 +156,20 @@ std::vector<Finding> version_findings(const Response& a, const Response& b) {
                     escape_for_display(difference.a), escape_for_display(difference.b)),
         Json{{"field", difference.field}, {"a", difference.a}, {"b", difference.b}}));
   }
+  const std::size_t versions = findings.size();
+  if (const std::string settings = setting_differences(a, b); !settings.empty()) {
+    findings.push_back(make_finding(
+        "settings_differ", Severity::warning,
+        fmt::format("The answers were sampled with other settings ({}): what differs between them "
+                    "is no drift",
+                    settings),
+        Json::object()));
+  }
   const auto strong = [](const Response& response) {
     const auto evidence = version_evidence(response);
     return !evidence.empty() && evidence.front().grade >= EvidenceGrade::medium;
   };
-  if (findings.empty() && !(strong(a) && strong(b))) {
+  if (versions == 0 && !(strong(a) && strong(b))) {
     findings.push_back(make_finding(
         "version_unproven", Severity::info,
         "Nothing in the answers proves that the same version gave both (no dated model name, no "

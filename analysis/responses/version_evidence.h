@@ -33,6 +33,8 @@ struct VersionEvidence {
                                                                const Response& b);
 // "model gpt-4o-2024-08-06 and gpt-4o-2024-11-20"; empty for none.
 [[nodiscard]] std::string describe_versions(const std::vector<FieldDifference>& differences);
+// Temperature and top_p where both are known and differ; empty: they do not.
+[[nodiscard]] std::string setting_differences(const Response& a, const Response& b);
 [[nodiscard]] std::vector<Finding> version_findings(const Response& a, const Response& b);
 
 }  // namespace driftscope
