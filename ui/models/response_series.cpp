@@ -21,6 +21,7 @@ bool is_beyond(const Logprob& value) {
     case LogprobState::missing:
     case LogprobState::null:
     case LogprobState::number:
+    case LogprobState::placeholder:
       return false;
     case LogprobState::sentinel:
     case LogprobState::clipped:
@@ -124,6 +125,8 @@ QString logprob_text(const Logprob& value, int digits) {
       return QStringLiteral("−∞");
     case LogprobState::not_a_number:
       return QStringLiteral("NaN");
+    case LogprobState::placeholder:
+      return QStringLiteral("draft");
   }
   return {};
 }
@@ -136,6 +139,8 @@ QString logprob_meaning(const Logprob& value) {
       return QStringLiteral("The server sent null");
     case LogprobState::number:
       return {};
+    case LogprobState::placeholder:
+      return QStringLiteral("0 of a token that a draft proposed: certainty was not measured");
     case LogprobState::sentinel:
       return QStringLiteral("A sentinel (-9999): outside of what the server kept, no number");
     case LogprobState::clipped:
