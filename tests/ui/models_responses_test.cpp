@@ -99,7 +99,7 @@ TEST(ResponseColumnsTest, WithoutTokensPiecesOfTheTextStandForThem) {
   EXPECT_EQ(response_token(pair->columns.steps_a[1]), QStringLiteral(" red."));
   EXPECT_EQ(states_of(pair->columns), "=x+");
   const ResponseSeries series = response_series(*pair);
-  EXPECT_THAT(series.difference_reason.toStdString(), HasSubstr("Only B lists logprobs"));
+  EXPECT_THAT(series.difference_reason.toStdString(), HasSubstr("Only B has logprobs"));
   EXPECT_EQ(series.known_b, 3);
 }
 
@@ -132,6 +132,15 @@ TEST(ResponseSeriesTest, DifferencesWhereBothChoseTheSameTokenAndGapsElsewhere) 
   EXPECT_EQ(series.beyond_b[1], 1.0);
   EXPECT_TRUE(std::isnan(series.beyond_a[1]));
   EXPECT_EQ(series.unit, QStringLiteral("nat"));
+}
+
+TEST(ResponseSeriesTest, AViewStartsWhereItMatters) {
+  const auto a = chat_json({{"a", -0.5}, {"b", -0.5}, {"c", -0.5}});
+  EXPECT_EQ(initial_column(*parsed_pair(a, a)), 0);
+  const auto b = chat_json({{"a", -0.75}, {"b", -1.5}, {"c", -1.0}});
+  EXPECT_EQ(initial_column(*parsed_pair(a, b)), 1);
+  const auto c = chat_json({{"a", -0.75}, {"b", -1.5}, {"x", -1.0}});
+  EXPECT_EQ(initial_column(*parsed_pair(a, c)), 2);
 }
 
 TEST(ResponseSeriesTest, StatesAreNamedNotShownAsNumbers) {

@@ -209,7 +209,7 @@ TEST_F(Responses, ThePairIsChosenFromListsAndSwapped) {
   view().swap_sides();
   ASSERT_TRUE(shown.wait(kPatience));
   EXPECT_EQ(view().pair()->choice, (AnswerChoice{2, 0}));
-  EXPECT_EQ(part<QComboBox>(window, "choose_a").currentText(), QStringLiteral("third.json"));
+  EXPECT_EQ(part<QComboBox>(window, "choose_a").currentText(), QStringLiteral("3 · third.json"));
   // The same answer on both sides is no pair.
   part<QComboBox>(window, "choose_b").setCurrentIndex(2);
   EXPECT_THAT(view().message().toStdString(), testing::HasSubstr("same answer"));

@@ -198,7 +198,8 @@ QString ResponseFactModel::empty_text() const {
 
 TableCell ResponseFactModel::cell(int row, int column) const {
   const ResponseFact& fact = m_all[m_rows[static_cast<std::size_t>(row)]];
-  const bool loud = fact.differs() && !fact.expected;
+  const bool said = !fact.a.isEmpty() && !fact.b.isEmpty();
+  const bool loud = said && fact.differs() && !fact.expected;
   const auto side = [&](const QString& text, Emphasis emphasis) -> TableCell {
     if (text.isEmpty()) {
       return {.text = QStringLiteral("not said"), .emphasis = Emphasis::muted};

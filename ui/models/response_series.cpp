@@ -61,7 +61,7 @@ QString why_no_difference(const ResponsePairView& pair, const ResponseSeries& se
         "(logprobs: true)");
   }
   if (series.known_a == 0 || series.known_b == 0) {
-    return QStringLiteral("Only %1 lists logprobs, so there is nothing to subtract")
+    return QStringLiteral("Only %1 has logprobs that are numbers: there is nothing to subtract")
         .arg(series.known_a == 0 ? QStringLiteral("B") : QStringLiteral("A"));
   }
   if (pair.comparison.equal_tokens == 0 && pair.columns.unit == ColumnUnit::tokens) {
@@ -105,6 +105,22 @@ ResponseSeries response_series(const ResponsePairView& pair) {
         "Neither answer lists logprobs. Ask the server for them (logprobs: true, top_logprobs)");
   }
   return series;
+}
+
+std::int64_t initial_column(const ResponsePairView& pair) {
+  if (pair.columns.divergence >= 0) return pair.columns.divergence;
+  const ResponseSeries series = response_series(pair);
+  std::int64_t column = 0;
+  double largest = 0.0;
+  for (std::size_t i = 0; i < series.difference.size(); ++i) {
+    const double size = std::abs(series.difference[i]);
+    // false for NaN
+    if (size > series.tolerance[i] && size > largest) {
+      largest = size;
+      column = static_cast<std::int64_t>(i);
+    }
+  }
+  return column;
 }
 
 QString logprob_text(const Logprob& value, int digits) {

@@ -22,12 +22,15 @@ struct ResponseSeries {
   std::int64_t known_a = 0;
   std::int64_t known_b = 0;
   StepValues tolerance;  // [columns] difference that printing alone makes; NaN where none is known
-  QString unit;                  // "nat", "probability", "logit"; of A and B where they differ
+  QString unit;          // "nat", "probability", "logit"; of A and B where they differ
   // Why there is no difference, no logprob at all; empty where there is one.
   QString difference_reason;
   QString logprob_reason;
 };
 [[nodiscard]] ResponseSeries response_series(const ResponsePairView& pair);
+// Where a view starts: the first divergence; else the largest difference that the printing does not
+// explain; else the beginning.
+[[nodiscard]] std::int64_t initial_column(const ResponsePairView& pair);
 
 // What stands in the field: "-0.0123", "null", "sentinel", "−∞", …; "–" where there is none.
 [[nodiscard]] QString logprob_text(const Logprob& value, int digits = 6);

@@ -111,9 +111,9 @@ TableCell PairListModel::cell(int row, int column) const {
   const QString unknown = QStringLiteral("–");
   switch (static_cast<Column>(column)) {
     case side_a:
-      return {.text = m_survey->files->names[static_cast<qsizetype>(o.choice.a)]};
+      return {.text = m_survey->files->label(o.choice.a)};
     case side_b:
-      return {.text = m_survey->files->names[static_cast<qsizetype>(o.choice.b)]};
+      return {.text = m_survey->files->label(o.choice.b)};
     case tier:
       return {.text = tier_mark(o.tier) + QLatin1Char(' ') + tier_name(o.tier),
               .emphasis = emphasis_of_tier(o.tier),

@@ -84,6 +84,11 @@ QStringList without_common_folder(const QStringList& names) {
   return result;
 }
 
+QString ResponseFiles::label(std::size_t answer) const {
+  const QString name = names.value(static_cast<qsizetype>(answer));
+  return answers.size() > 2 ? QStringLiteral("%1 · %2").arg(answer + 1).arg(name) : name;
+}
+
 void index_answers(ResponseFiles& files) {
   QStringList names;
   for (std::size_t file = 0; file < files.files.size(); ++file) {

@@ -26,6 +26,8 @@ struct ResponseFiles {
   std::vector<Answer> answers;               // of all files, in their order
   std::vector<std::size_t> file_of;          // [answers]
   QStringList names;                         // [answers]; without the folder that all share
+  // The name, behind its number where there are more than two: "3 · c.json", as in the matrix.
+  [[nodiscard]] QString label(std::size_t answer) const;
   std::vector<AnswerCluster> clusters;
   QStringList failures;  // entries without an answer, and what they say instead
 };

@@ -82,8 +82,8 @@ void ResponseTopKModel::show(ResponsePairPointer pair, std::int64_t column) {
 }
 
 QStringList ResponseTopKModel::headings() const {
-  return {QStringLiteral("Token"),  QStringLiteral("Id"),        QStringLiteral("# A"),
-          QStringLiteral("# B"), QStringLiteral("Logprob A"), QStringLiteral("Logprob B"),
+  return {QStringLiteral("Token"), QStringLiteral("Id"),        QStringLiteral("# A"),
+          QStringLiteral("# B"),   QStringLiteral("Logprob A"), QStringLiteral("Logprob B"),
           QStringLiteral("B − A")};
 }
 

@@ -97,6 +97,7 @@ void add_answer_facts(const ResponsePairView& pair, std::vector<VerdictFact>& fa
          QStringLiteral("1 minus the edit distance per character; character n-gram F score; "
                         "whether both texts hold the same numbers in the same order")});
   }
+  if (pair.answer_a().finish_reason.empty() && pair.answer_b().finish_reason.empty()) return;
   facts.push_back(
       {QStringLiteral("Finished"),
        QStringLiteral("%1 and %2").arg(finish_of(pair.answer_a()), finish_of(pair.answer_b())),

@@ -188,7 +188,7 @@ void PopulationPlots::draw_rates() {
   m_rates.plot->yAxis->setTicker(ticker);
   m_rates.plot->yAxis->setRange(-static_cast<double>(rows.size()) + 0.4, 0.6);
   apply_linear_axis(*m_rates.plot->xAxis, {.low = -0.03, .high = 1.03, .known = true}, 5);
-  m_rates.plot->xAxis->setLabel(tr("share, with 95% interval (Wilson); of all prompts"));
+  m_rates.plot->xAxis->setLabel(tr("share, 95% interval, all prompts"));
   m_rates.header->set_legend({{LegendMark::circle, m_theme->side_a, tr("A")},
                               {LegendMark::square, m_theme->side_b, tr("B")}});
 }

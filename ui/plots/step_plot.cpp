@@ -117,6 +117,8 @@ void StepPlot::style_axes() {
   m_anchor_line->setPen(QPen(m_theme->selection, 1, Qt::DashDotLine));
   m_empty_note->setFont(text_font(9));
   m_empty_note->setColor(m_theme->muted);
+  m_empty_note->setBrush(m_theme->surface);  // no grid line runs through the words
+  m_empty_note->setPadding(QMargins(8, 4, 8, 4));
 }
 
 void StepPlot::set_theme(const Theme& theme) {

@@ -29,13 +29,17 @@ AnswerSetPanel::AnswerSetPanel(QWidget* parent)
     table->setWordWrap(false);
     table->setSelectionMode(QAbstractItemView::SingleSelection);
   }
+  for (const int column : {PairListModel::side_a, PairListModel::side_b}) {
+    m_pair_table->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Interactive);
+    m_pair_table->horizontalHeader()->resizeSection(column, 120);
+  }
   QHeaderView* columns = m_cluster_table->horizontalHeader();
   columns->setSectionResizeMode(ClusterModel::members, QHeaderView::Interactive);
   columns->resizeSection(ClusterModel::members, 220);
   auto* top = new QSplitter(Qt::Horizontal, this);
   top->addWidget(m_matrix);
   top->addWidget(m_pair_table);
-  top->setSizes({380, 460});
+  top->setSizes({330, 510});
   top->setChildrenCollapsible(false);
   auto* all = new QSplitter(Qt::Vertical, this);
   all->addWidget(top);

@@ -37,6 +37,7 @@ PopulationPanel::PopulationPanel(QWidget* parent)
                                                     QHeaderView::ResizeToContents);
   auto* row = new QHBoxLayout;
   row->setContentsMargins(6, 0, 6, 2);
+  row->setSpacing(8);
   row->addWidget(m_all);
   row->addWidget(m_shown, 1);
   auto* splitter = new QSplitter(Qt::Vertical, this);

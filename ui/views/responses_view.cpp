@@ -12,8 +12,10 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 #include <algorithm>
+#include <utility>
 
 #include "analysis/responses/response_lint.h"
+#include "ui/models/response_series.h"
 #include "ui/models/response_set_models.h"
 #include "ui/models/response_verdict.h"
 #include "ui/models/token_text.h"
@@ -201,6 +203,7 @@ QString ResponsesView::message() const { return m_message->text(); }
 void ResponsesView::set_files(const ResponseFilesPointer& files) {
   m_files = files;
   m_pair.reset();
+  m_fresh = true;
   m_population.reset();
   set_message({}, false);
   QString summary = files_text(*files);
@@ -244,7 +247,9 @@ void ResponsesView::fill_choosers() {
   m_filling = true;
   for (QComboBox* box : {m_choose_a, m_choose_b}) {
     box->clear();
-    if (m_files) box->addItems(m_files->names);
+    for (std::size_t i = 0; m_files && i < m_files->answers.size(); ++i) {
+      box->addItem(m_files->label(i));
+    }
     box->setEnabled(m_files && m_files->answers.size() > 1);
     box->setCurrentIndex(m_files && m_files->answers.size() == 1 && box == m_choose_a ? 0 : -1);
   }
@@ -293,7 +298,12 @@ void ResponsesView::set_pair(const ResponsePairPointer& pair) {
   m_findings_model.show(pair->findings, tr("Nothing stands out in these answers."));
   m_all->set_choice(pair->choice);
   name_tabs();
-  select_column(std::max<std::int64_t>(pair->columns.divergence, 0));
+  // What an expert would want to know first comes to the front, once.
+  if (!pair->findings.empty() && std::exchange(m_fresh, false)) {
+    const bool grave = pair->findings.front().severity >= Severity::warning;
+    m_side->setCurrentIndex(grave ? 1 : 0);
+  }
+  select_column(initial_column(*pair));
 }
 
 void ResponsesView::show_ribbon() {
@@ -307,11 +317,16 @@ void ResponsesView::show_ribbon() {
             .arg(column_text(*pair, column).toHtmlEscaped());
       },
       tr("Neither answer holds text or tokens."));
-  QStringList marks{tr("underlined: A and B differ"), tr("dotted box: nothing of this side")};
+  QStringList marks;
   const auto has = [&](ColumnState state) {
     return std::any_of(pair->columns.columns.begin(), pair->columns.columns.end(),
                        [state](const ResponseColumn& c) { return c.state == state; });
   };
+  if (has(ColumnState::differs)) {
+    marks << tr("underlined: A and B differ") << tr("dotted box: nothing of this side");
+  } else if (!pair->columns.columns.empty()) {
+    marks << tr("A and B are the same");
+  }
   if (has(ColumnState::joined)) marks << tr("green: the texts run together again");
   if (has(ColumnState::split)) marks << tr("dotted line: same text, cut into other tokens");
   if (pair->columns.unit == ColumnUnit::words) {

@@ -77,6 +77,7 @@ class ResponsesView final : public QWidget {
   PopulationPointer m_population;
   std::int64_t m_selected = -1;
   bool m_filling = false;
+  bool m_fresh = false;  // no pair of these files has been shown yet
 
   QLabel* m_summary = nullptr;
   QLabel* m_message = nullptr;
