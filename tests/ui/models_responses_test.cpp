@@ -178,6 +178,26 @@ TEST(ResponseTopK, JoinsBothListsAndNamesWhatIsNotThere) {
   EXPECT_EQ(cell(3, Model::difference), QStringLiteral("–"));
 }
 
+// Two tokens of one text: the list holds the value of the other one.
+TEST(ResponseTopK, TheChosenTokensOwnValueCounts) {
+  const auto a = chat_json({{"x", -0.25, {{"y", -1.5}}}});
+  std::string b = a;
+  const std::string listed = "\"top_logprobs\":[{\"token\":\"x\",\"logprob\":-0.25";
+  const auto at = b.find(listed);
+  ASSERT_NE(at, std::string::npos);
+  b.replace(at, listed.size(), "\"top_logprobs\":[{\"token\":\"x\",\"logprob\":-8.5");
+  ResponseTopKModel model;
+  model.show(parsed_pair(a, b), 0);
+  using Model = ResponseTopKModel;
+  ASSERT_EQ(model.rowCount(), 3);
+  EXPECT_EQ(model.cell(0, Model::token).text, QStringLiteral("‘x’  ◂ A B"));
+  EXPECT_EQ(model.cell(0, Model::logprob_b).text, QStringLiteral("-0.25"));
+  EXPECT_EQ(model.cell(0, Model::difference).text, QStringLiteral("0"));
+  EXPECT_EQ(model.cell(2, Model::token).text, QStringLiteral("‘x’"));
+  EXPECT_EQ(model.cell(2, Model::logprob_a).text, QStringLiteral("not listed"));
+  EXPECT_EQ(model.cell(2, Model::logprob_b).text, QStringLiteral("-8.5"));
+}
+
 TEST(ResponseVerdictTest, NamesTheFirstDivergenceWithBothMargins) {
   const auto pair = parsed_pair(chat_json({{"A", -0.5}, {"x", -0.25, {{"y", -0.375}}}}),
                                 chat_json({{"A", -0.5}, {"y", -0.25, {{"x", -0.3125}}}}));

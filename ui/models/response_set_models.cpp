@@ -99,7 +99,7 @@ int PairListModel::row_of(AnswerChoice choice) const {
 
 QStringList PairListModel::headings() const {
   return {QStringLiteral("A"),        QStringLiteral("B"),     QStringLiteral("Tier"),
-          QStringLiteral("Parts at"), QStringLiteral("Cause"), QStringLiteral("Largest B − A")};
+          QStringLiteral("Parts at"), QStringLiteral("Cause"), QStringLiteral("Max |B − A|")};
 }
 
 QString PairListModel::empty_text() const {

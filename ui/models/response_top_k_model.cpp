@@ -2,6 +2,7 @@
 #include "ui/models/response_top_k_model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "analysis/responses/response_lint.h"
 #include "ui/models/response_series.h"
@@ -32,13 +33,27 @@ void ResponseTopKModel::add_side(const ResponseStep& step, Side Row::*side) {
     }
     (*row).*side = {.listed = true, .chosen = chosen, .rank = 0, .logprob = logprob};
   };
-  bool chosen_listed = false;
+  // The chosen token's own value counts. A list may hold the same text with another value, where
+  // two tokens share it as a key: that is a row of its own.
+  Logprob own = step.logprob;
+  bool listed = false;
+  const auto is_chosen = [&](const TokenAlternative& other) {
+    if (listed || !same_token(other.token, step.token)) return false;
+    if (!own.usable() || !other.logprob.usable()) return true;
+    const double tolerance = std::max(print_tolerance(own), print_tolerance(other.logprob));
+    return std::abs(other.logprob.value - own.value) <= 2.0 * tolerance;
+  };
+  std::vector<const TokenAlternative*> others;
   for (const TokenAlternative& other : step.alternatives) {
-    const bool chosen = !chosen_listed && same_token(other.token, step.token);
-    chosen_listed = chosen_listed || chosen;
-    add(other.token, other.logprob, chosen);
+    if (!is_chosen(other)) {
+      others.push_back(&other);
+      continue;
+    }
+    listed = true;
+    if (!own.usable()) own = other.logprob;
   }
-  if (!chosen_listed) add(step.token, step.logprob, true);
+  add(step.token, own, true);
+  for (const TokenAlternative* other : others) add(other->token, other->logprob, false);
   rank_side(side);
 }
 

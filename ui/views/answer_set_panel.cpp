@@ -29,9 +29,11 @@ AnswerSetPanel::AnswerSetPanel(QWidget* parent)
     table->setWordWrap(false);
     table->setSelectionMode(QAbstractItemView::SingleSelection);
   }
+  m_pair_table->horizontalHeader()->setSectionResizeMode(PairListModel::cause,
+                                                         QHeaderView::ResizeToContents);
   for (const int column : {PairListModel::side_a, PairListModel::side_b}) {
     m_pair_table->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Interactive);
-    m_pair_table->horizontalHeader()->resizeSection(column, 120);
+    m_pair_table->horizontalHeader()->resizeSection(column, 105);
   }
   QHeaderView* columns = m_cluster_table->horizontalHeader();
   columns->setSectionResizeMode(ClusterModel::members, QHeaderView::Interactive);
