@@ -29,6 +29,19 @@ function(driftscope_room name)
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC driftscope_flags ${ROOM_DEPENDS} PRIVATE ${ROOM_PRIVATE})
   driftscope_isa_flags("${sources}")
+  driftscope_unity(${name})
+endfunction()
+
+# Several files of a room in one unit, where DRIFTSCOPE_UNITY says so: the headers cost more than the
+# files. Names in anonymous namespaces must therefore differ within a room. Not the kernels: each
+# variant stays a unit of its own.
+function(driftscope_unity name)
+  if(NOT DRIFTSCOPE_UNITY OR CMAKE_CURRENT_SOURCE_DIR MATCHES "/kernels")
+    return()
+  endif()
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  # Both warn of one file's names in another's; the build without units warns within files.
+  target_compile_options(${name} PRIVATE -Wno-shadow -Wno-subobject-linkage)
 endfunction()
 
 function(driftscope_isa_flags sources)
@@ -68,6 +81,10 @@ function(driftscope_tests name)
     DRIFTSCOPE_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
     DRIFTSCOPE_BINARY_DIR="${PROJECT_BINARY_DIR}"
     DRIFTSCOPE_SHARED_DATA="${PROJECT_SOURCE_DIR}/../shared/data")
+  # Compiling costs more than running there, but for the tests that compute much themselves.
+  if(DRIFTSCOPE_SANITIZE AND NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/(kernels|simt)$")
+    target_compile_options(${name} PRIVATE -O0)
+  endif()
   include(GoogleTest)
   set(environment "")
   if(DRIFTSCOPE_SANITIZE MATCHES "address")

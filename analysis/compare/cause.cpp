@@ -33,7 +33,7 @@ namespace driftscope {
 
 namespace {
 
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnknownMargin = std::numeric_limits<double>::quiet_NaN();
 
 struct Explanation {
   FlipCause cause;
@@ -50,12 +50,12 @@ std::optional<double> logit_in(const std::vector<RankedToken>& list, TokenId tok
 double gap_in(const std::vector<RankedToken>& list, TokenId chosen, TokenId other) {
   const auto high = logit_in(list, chosen);
   const auto low = logit_in(list, other);
-  return high && low ? *high - *low : kUndefined;
+  return high && low ? *high - *low : kUnknownMargin;
 }
 
 // Every figure of `divergence` that comes from the row pair of its step.
 void fill_gaps(Divergence& divergence, const StepComparison& step) {
-  divergence.gap_a = divergence.gap_b = kUndefined;
+  divergence.gap_a = divergence.gap_b = kUnknownMargin;
   if (!divergence.token_a || !divergence.token_b) return;
   const TokenId a = *divergence.token_a;
   const TokenId b = *divergence.token_b;
@@ -80,8 +80,8 @@ double p95_of_other_steps(const RunContext& context, std::int64_t step) {
 void fill_figures(Divergence& divergence, const StepComparison* step, const RunContext& context) {
   divergence.usual_drift = context.usual_drift;
   divergence.p95_pair_drift = p95_of_other_steps(context, divergence.step);
-  divergence.margin_a = divergence.margin_b = divergence.gap_a = divergence.gap_b = kUndefined;
-  divergence.drift = divergence.drift_excess = divergence.tie_ulps = kUndefined;
+  divergence.margin_a = divergence.margin_b = divergence.gap_a = divergence.gap_b = kUnknownMargin;
+  divergence.drift = divergence.drift_excess = divergence.tie_ulps = kUnknownMargin;
   if (step == nullptr) return;
   divergence.rows_a = step->rows_a;
   divergence.rows_b = step->rows_b;

@@ -16,7 +16,7 @@ namespace driftscope {
 
 namespace {
 
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
 
 // One lane as far as it has come.
 struct LaneProgress {
@@ -26,7 +26,7 @@ struct LaneProgress {
 };
 
 struct TapFigures {
-  double max_abs = kUndefined, rms = kUndefined, relative_rms = kUndefined, max_ulp = kUndefined;
+  double max_abs = kNotMeasured, rms = kNotMeasured, relative_rms = kNotMeasured, max_ulp = kNotMeasured;
 };
 
 // NaN in either row makes the figures NaN: a tap has no metric of its own to say so.

@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::int64_t kSmallBlock = 32;  // elements; the low nibbles are its first half
 
-float f16_at(const std::uint8_t* bytes) {
-  return f16_to_float(static_cast<std::uint16_t>(bytes[0] | (bytes[1] << 8U)));
-}
-
 std::uint32_t u32_at(const std::uint8_t* bytes) {
   std::uint32_t value = 0;
   for (int i = 3; i >= 0; --i) value = (value << 8U) | bytes[i];

@@ -70,4 +70,9 @@ void decode_iq4_xs(const std::uint8_t* block, float* values);
 inline constexpr std::int8_t kIq4Values[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
                                                1,    13,   25,  38,  53,  69,  89,  113};
 
+// Two bytes, little-endian, as an f16.
+[[nodiscard]] inline float f16_at(const std::uint8_t* bytes) {
+  return f16_to_float(static_cast<std::uint16_t>(bytes[0] | (bytes[1] << 8U)));
+}
+
 }  // namespace driftscope

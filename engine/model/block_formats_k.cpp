@@ -9,10 +9,6 @@ namespace {
 
 constexpr int kElements = 256;
 
-float f16_at(const std::uint8_t* bytes) {
-  return f16_to_float(static_cast<std::uint16_t>(bytes[0] | (bytes[1] << 8U)));
-}
-
 struct ScaleAndMinimum {
   int scale, minimum;
 };

@@ -14,14 +14,14 @@
 namespace driftscope {
 namespace {
 
-constexpr std::size_t kMaxConfigBytes = std::size_t{16} << 20U;
+constexpr std::size_t kMostConfigBytes = std::size_t{16} << 20U;
 
 using Fields = std::map<std::string, std::string>;
 
 // Values by path: {"rope_scaling": {"factor": 8}} gives "rope_scaling/factor" -> "8".
 Fields fields_of(const std::filesystem::path& file) {
   Fields fields;
-  const auto json = read_strict_json(file, kMaxConfigBytes);
+  const auto json = read_strict_json(file, kMostConfigBytes);
   if (!json || !json->is_object()) return fields;
   const auto flat = json->flatten();
   for (const auto& [path, value] : flat.items()) fields[path.substr(1)] = value.dump();

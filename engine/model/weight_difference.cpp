@@ -13,7 +13,7 @@
 namespace driftscope {
 namespace {
 
-constexpr std::int64_t kBlock = 4096;
+constexpr std::int64_t kValuesAtOnce = 4096;
 
 // Patterns of one type in an order that rises with the value, both zeros in one place.
 std::int64_t ordered(std::uint32_t bits, int width) {
@@ -53,10 +53,10 @@ TensorDifference compare_tensors(const TensorView& a, const TensorView& b) {
   TensorDifference found{.name = a.name, .elements = a.elements()};
   const bool plain = a.decoder == nullptr && b.decoder == nullptr && a.dtype == b.dtype;
   if (plain && std::memcmp(a.data, b.data, a.bytes()) == 0) return found;
-  std::vector<float> block_a(kBlock);
-  std::vector<float> block_b(kBlock);
-  for (std::int64_t begin = 0; begin < found.elements; begin += kBlock) {
-    const auto count = static_cast<std::size_t>(std::min(kBlock, found.elements - begin));
+  std::vector<float> block_a(kValuesAtOnce);
+  std::vector<float> block_b(kValuesAtOnce);
+  for (std::int64_t begin = 0; begin < found.elements; begin += kValuesAtOnce) {
+    const auto count = static_cast<std::size_t>(std::min(kValuesAtOnce, found.elements - begin));
     a.values(begin, static_cast<std::int64_t>(count), block_a.data());
     b.values(begin, static_cast<std::int64_t>(count), block_b.data());
     for (std::size_t i = 0; i < count; ++i) {

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kSupported =
+constexpr std::string_view kDecoders =
     "Sequence, ByteLevel, Replace, ByteFallback, Fuse, Strip and Metaspace";
 
 Result<std::string> replace_all(const Pattern& pattern, const std::string& text,
@@ -77,7 +77,7 @@ struct Decoder::Reader {
       step.drop_first = fields.text("prepend_scheme", prefix_space ? "always" : "never") != "never";
       if (step.content.empty()) fields.refuse("replacement is empty; fix the tokenizer");
     } else if (type != "ByteLevel") {
-      return unsupported_type(part, name, kSupported);
+      return unsupported_type(part, name, kDecoders);
     }
     if (!fields.good()) return fields.failure();
     (fused ? target.m_joined_steps : target.m_token_steps).push_back(std::move(step));

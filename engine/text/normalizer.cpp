@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kSupported =
+constexpr std::string_view kNormalizers =
     "Sequence, Prepend, Replace, NFC, NFD, NFKC, NFKD, Lowercase, Strip, StripAccents, Nmt and "
     "Precompiled";
 
@@ -86,7 +86,7 @@ struct Normalizer::Reader {
                        .left = fields.flag("strip_left", true),
                        .right = fields.flag("strip_right", true)});
     } else {
-      return unsupported_type(part, name, kSupported);
+      return unsupported_type(part, name, kNormalizers);
     }
     if (!fields.good()) return fields.failure();
     return {};

@@ -41,7 +41,7 @@ std::string pcre2_message(int code) {
   return reinterpret_cast<const char*>(buffer.data());
 }
 
-std::string shown(std::string_view pattern) {
+std::string shown_pattern(std::string_view pattern) {
   const std::string text = escape_for_display(pattern.substr(0, kShownBytes));
   return pattern.size() > kShownBytes ? text + "…" : text;
 }
@@ -113,7 +113,7 @@ Result<Code> compile(std::string_view expression, std::string_view name, Unicode
   if (!code) {
     return fail(ErrorKind::malformed,
                 fmt::format("{}: pattern \"{}\" cannot be compiled: {}; fix the tokenizer", name,
-                            shown(expression), pcre2_message(error)));
+                            shown_pattern(expression), pcre2_message(error)));
   }
   pcre2_jit_compile(code.get(), PCRE2_JIT_COMPLETE);
   return code;
@@ -162,7 +162,7 @@ Result<std::vector<PatternMatch>> Pattern::find_all(std::string_view text) const
       return fail(ErrorKind::malformed,
                   fmt::format("{}: pattern \"{}\" takes too many steps from byte {} of a piece of "
                               "{} bytes; shorten the text or fix the tokenizer",
-                              m_name, shown(m_source), start, text.size()),
+                              m_name, shown_pattern(m_source), start, text.size()),
                   pcre2_message(result));
     }
     const PCRE2_SIZE* range = pcre2_get_ovector_pointer(data.get());

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kSupported =
+constexpr std::string_view kPostProcessors =
     "Sequence, TemplateProcessing, ByteLevel, RobertaProcessing and BertProcessing";
 constexpr std::int64_t kMaxId = 2147483646;
 
@@ -110,7 +110,7 @@ Result<void> read_into(PostProcessor& target, const json& part, const std::strin
   } else if (type == "RobertaProcessing" || type == "BertProcessing") {
     wrapping = read_cls_sep(part, name);
   } else {
-    return unsupported_type(part, name, kSupported);
+    return unsupported_type(part, name, kPostProcessors);
   }
   if (!wrapping) return tl::unexpected(std::move(wrapping.error()));
   target.before.insert(target.before.begin(), wrapping->before.begin(), wrapping->before.end());

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kSupported =
+constexpr std::string_view kPreTokenizers =
     "Sequence, ByteLevel, Split, Metaspace, Digits, Punctuation, Whitespace, WhitespaceSplit and "
     "CharDelimiterSplit";
 
@@ -172,7 +172,7 @@ struct PreTokenizer::Reader {
           {.pattern = Pattern::plain(std::move(delimiter)), .behavior = SplitBehavior::removed});
       return {};
     }
-    return unsupported_type(part, name, kSupported);
+    return unsupported_type(part, name, kPreTokenizers);
   }
 };
 
