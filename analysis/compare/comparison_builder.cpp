@@ -26,7 +26,8 @@ struct LaneProgress {
 };
 
 struct TapFigures {
-  double max_abs = kNotMeasured, rms = kNotMeasured, relative_rms = kNotMeasured, max_ulp = kNotMeasured;
+  double max_abs = kNotMeasured, rms = kNotMeasured, relative_rms = kNotMeasured,
+         max_ulp = kNotMeasured;
 };
 
 // NaN in either row makes the figures NaN: a tap has no metric of its own to say so.

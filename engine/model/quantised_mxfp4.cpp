@@ -34,8 +34,8 @@ class Mxfp4Decoder final : public MatrixDecoder {
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t input = first + i;
       const std::int64_t block = row * m_in_row + input / kSharingScale;
-      const auto byte =
-          static_cast<unsigned char>(m_blocks[block * (kSharingScale / 2) + input % kSharingScale / 2]);
+      const auto byte = static_cast<unsigned char>(
+          m_blocks[block * (kSharingScale / 2) + input % kSharingScale / 2]);
       const unsigned code = input % 2 == 0 ? byte & 15U : byte >> 4U;
       values[i] = kE2m1[code] * m_scales.at(block);
     }
