@@ -177,8 +177,8 @@ CheckResult tool_called(const Assertion& check, const ResponseChoice& choice) {
   for (const ToolCall& call : choice.tool_calls) {
     if (call.name == check.text) return passed();
   }
-  return failed(
-      fmt::format("{} is not called; {} other calls", in_quotes(check.text), choice.tool_calls.size()));
+  return failed(fmt::format("{} is not called; {} other calls", in_quotes(check.text),
+                            choice.tool_calls.size()));
 }
 
 CheckResult pair_numbers(const Assertion&, const std::string& a, const std::string& b) {

@@ -69,6 +69,7 @@ Json population_json(const PopulationComparison& comparison) {
          {"b", side_json(prompt.b)},
          {"mmd", prompt.test.statistic},
          {"p_value", prompt.test.p_value},
+         {"p_value_combined", prompt.combined_p},
          {"p_value_corrected", prompt.corrected_p},
          {"permutations", prompt.test.permutations},
          {"tested_a", prompt.test.samples_a},
@@ -92,7 +93,8 @@ Json population_json(const PopulationComparison& comparison) {
 
 std::string population_text(const PopulationComparison& comparison) {
   std::string out = fmt::format(
-      "{} of {} prompts changed (two-sample test, 5% after Holm's correction)\n"
+      "{} of {} prompts changed (two-sample tests of tokens and of mean logprobs, 5% after Holm's "
+      "correction)\n"
       "  unique answers      A {}; B {}\n"
       "  all answers agree   A {}; B {}\n"
       "  … once normalised   A {}; B {}\n",
@@ -102,14 +104,14 @@ std::string population_text(const PopulationComparison& comparison) {
       share_text(comparison.tar_answer_b));
   for (const PromptComparison& prompt : comparison.prompts) {
     out += fmt::format(
-        "  {}: {} and {} samples, {} and {} unique; MMD² {:.4g}, p {:.4g}, corrected {:.4g}{}{}\n",
+        "  {}: {} and {} samples, {} and {} unique; MMD² {:.4g}, p {:.4g}{}; corrected {:.4g}{}\n",
         prompt.prompt.empty() ? "all" : escape_for_display(prompt.prompt), prompt.a.samples,
         prompt.b.samples, prompt.a.unique, prompt.b.unique, prompt.test.statistic,
-        prompt.test.p_value, prompt.corrected_p,
+        prompt.test.p_value,
         prompt.logprobs_known ? fmt::format("; mean logprobs: KS {:.3g}, p {:.3g}",
                                             prompt.logprobs.statistic, prompt.logprobs.p_value)
                               : "",
-        tested_text(prompt) + needed_text(prompt.test));
+        prompt.corrected_p, tested_text(prompt) + needed_text(prompt.test));
   }
   return out;
 }

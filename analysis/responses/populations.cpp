@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "analysis/responses/agreement.h"
+#include "analysis/responses/split_mix.h"
 
 namespace driftscope {
 namespace {
@@ -20,30 +21,6 @@ constexpr double kNormal975 = 1.959963984540054;  // quantile of the normal dist
 constexpr double kNormal95 = 1.6448536269514722;  // 95%
 constexpr double kNormal80 = 0.8416212335729143;  // 80%
 constexpr double kLevel = 0.05;
-
-// SplitMix64 (Steele, Lea, Flood 2014): small, and the same on every machine.
-class Random {
- public:
-  explicit Random(std::uint64_t seed) : m_state(seed) {}
-  std::uint64_t next() {
-    m_state += 0x9E3779B97F4A7C15U;
-    std::uint64_t z = m_state;
-    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
-    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
-    return z ^ (z >> 31U);
-  }
-  // Uniform in [0, limit): values that would favour small results are drawn again.
-  std::size_t below(std::size_t limit) {
-    const std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
-    const std::uint64_t fair = most - most % limit;
-    std::uint64_t value = next();
-    while (value >= fair) value = next();
-    return static_cast<std::size_t>(value % limit);
-  }
-
- private:
-  std::uint64_t m_state;
-};
 
 // Unbiased squared MMD of side A, `count_a` members of the matrix, and the others.
 double discrepancy(const AgreementMatrix& matrix, std::int64_t within_a, std::int64_t rows_a,
@@ -72,7 +49,7 @@ std::vector<double> discrepancies(const AgreementMatrix& matrix, std::size_t cou
   std::vector<std::vector<bool>> sides(count, std::vector<bool>(n, false));
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  Random random(seed);
+  SplitMix random(seed);
   for (std::size_t round = 0; round < count; ++round) {
     for (std::size_t i = 0; i < count_a; ++i) sides[round][order[i]] = true;
     for (std::size_t i = n - 1; i > 0; --i) std::swap(order[i], order[random.below(i + 1)]);
@@ -119,17 +96,6 @@ std::size_t most_samples(std::span<const SymbolSequence> a, std::span<const Symb
   return std::max<std::size_t>(2, std::min(kMostTested, static_cast<std::size_t>(fitting)));
 }
 
-double kolmogorov_tail(double lambda) {
-  if (lambda < 0.2) return 1.0;
-  double sum = 0.0;
-  for (int j = 1; j <= 100; ++j) {
-    const double term = std::exp(-2.0 * j * j * lambda * lambda);
-    sum += (j % 2 == 1 ? 2.0 : -2.0) * term;
-    if (term < 1e-16) break;
-  }
-  return std::clamp(sum, 0.0, 1.0);
-}
-
 // One over the number of splits of n samples into sides of these sizes; sides of one size can be
 // exchanged, which doubles it.
 double smallest_p_value(std::size_t a, std::size_t b) {
@@ -139,6 +105,12 @@ double smallest_p_value(std::size_t a, std::size_t b) {
     if (splits > 1e12) break;
   }
   return std::min(1.0, (a == b ? 2.0 : 1.0) / splits);
+}
+
+// Bonferroni's correction over the two tests; the tokens' alone where there are no logprobs.
+double combined_p_value(const PromptComparison& prompt) {
+  if (!prompt.logprobs_known) return prompt.test.p_value;
+  return std::min(1.0, 2.0 * std::min(prompt.test.p_value, prompt.logprobs.p_value));
 }
 
 SideSummary summarise(const SampleGroup& group) {
@@ -229,27 +201,6 @@ TwoSampleTest two_sample_test(std::span<const SymbolSequence> a, std::span<const
   return test;
 }
 
-DistributionTest kolmogorov_smirnov(std::vector<double> a, std::vector<double> b) {
-  DistributionTest test;
-  if (a.empty() || b.empty()) return test;
-  std::sort(a.begin(), a.end());
-  std::sort(b.begin(), b.end());
-  const auto n = static_cast<double>(a.size());
-  const auto m = static_cast<double>(b.size());
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < a.size() && j < b.size()) {
-    const double value = std::min(a[i], b[j]);
-    while (i < a.size() && a[i] <= value) ++i;
-    while (j < b.size() && b[j] <= value) ++j;
-    test.statistic =
-        std::max(test.statistic, std::abs(static_cast<double>(i) / n - static_cast<double>(j) / m));
-  }
-  const double root = std::sqrt(n * m / (n + m));
-  test.p_value = kolmogorov_tail((root + 0.12 + 0.11 / root) * test.statistic);
-  return test;
-}
-
 std::vector<double> holm_correction(std::span<const double> p_values) {
   std::vector<std::size_t> order(p_values.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -316,9 +267,11 @@ PopulationComparison compare_populations(std::span<const SampleGroup> a,
                                   seed + out.prompts.size(), parallel);
     prompt.logprobs_known = group.mean_logprobs.size() > 1 && other.mean_logprobs.size() > 1;
     if (prompt.logprobs_known) {
-      prompt.logprobs = kolmogorov_smirnov(group.mean_logprobs, other.mean_logprobs);
+      prompt.logprobs = kolmogorov_smirnov(group.mean_logprobs, other.mean_logprobs, permutations,
+                                           seed + out.prompts.size());
     }
-    p_values.push_back(prompt.test.p_value);
+    prompt.combined_p = combined_p_value(prompt);
+    p_values.push_back(prompt.combined_p);
     raw_a += prompt.a.all_equal ? 1 : 0;
     raw_b += prompt.b.all_equal ? 1 : 0;
     answer_a += prompt.a.all_equal_normalised ? 1 : 0;

@@ -57,13 +57,20 @@ inline constexpr double kMostComparisons = 1.5e11;  // of two symbols: some ten 
                                             std::int64_t permutations, std::uint64_t seed,
                                             Parallel& parallel);
 
-// Largest distance of two empirical distributions, and the asymptotic p-value of Kolmogorov and
-// Smirnov with Stephens' correction for small samples. Values: independent, one per answer.
+// Largest distance of two empirical distributions. Values: independent, one per answer.
 struct DistributionTest {
   double statistic = 0.0;
   double p_value = 1.0;
 };
-[[nodiscard]] DistributionTest kolmogorov_smirnov(std::vector<double> a, std::vector<double> b);
+// p-value: the asymptotic one of Kolmogorov and Smirnov with Stephens' correction for small
+// samples.
+[[nodiscard]] DistributionTest kolmogorov_smirnov(const std::vector<double>& a,
+                                                  const std::vector<double>& b);
+// p-value by permutation of the values between the sides, which holds for small samples and for
+// equal values too: (1 + permutations that reach the statistic) / (1 + permutations).
+[[nodiscard]] DistributionTest kolmogorov_smirnov(const std::vector<double>& a,
+                                                  const std::vector<double>& b,
+                                                  std::int64_t permutations, std::uint64_t seed);
 
 // Holm's step-down correction: p-values that hold for all of them together, in the order given.
 [[nodiscard]] std::vector<double> holm_correction(std::span<const double> p_values);
@@ -99,9 +106,13 @@ struct PromptComparison {
   std::string prompt;
   SideSummary a, b;
   TwoSampleTest test;
-  double corrected_p = 1.0;  // Holm, over the prompts
-  DistributionTest logprobs;
+  DistributionTest logprobs;  // of the answers' mean logprobs, by permutation
   bool logprobs_known = false;
+  // Of both tests: twice the smaller one, at most 1; that of the tokens where there are no
+  // logprobs. The tokens' test sees other answers, the logprobs' the same answers said with another
+  // certainty.
+  double combined_p = 1.0;
+  double corrected_p = 1.0;  // of the combined one: Holm, over the prompts
 };
 
 struct PopulationComparison {

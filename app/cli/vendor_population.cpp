@@ -21,7 +21,8 @@ PopulationReport describe_populations(const SampleSides& sides, std::int64_t per
   bool any_possible = false;
   for (const PromptComparison& prompt : comparison.prompts) {
     too_few = too_few || prompt.test.permutations == 0 || prompt.test.smallest_p > 0.05;
-    any_possible = any_possible || prompt.test.smallest_p * prompts <= 0.05;
+    const double tests = prompt.logprobs_known ? 2.0 : 1.0;
+    any_possible = any_possible || prompt.test.smallest_p * tests * prompts <= 0.05;
   }
   too_few = too_few || !any_possible;
   // One sample proves nothing about a distribution; a change that was found is none of the tiers.

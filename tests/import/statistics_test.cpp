@@ -157,6 +157,36 @@ TEST(KolmogorovSmirnov, ByHand) {
   EXPECT_NEAR(test.p_value, 0.05, 0.005);
 }
 
+TEST(KolmogorovSmirnov, PermutationsCountTheWays) {
+  // Of the six ways to deal out four values, two are as far apart; 9,999 draws are within 4 of
+  // their standard deviations, sqrt(2/9 / 9999).
+  const DistributionTest test = kolmogorov_smirnov({1, 2}, {3, 4}, 9999, 1);
+  EXPECT_DOUBLE_EQ(test.statistic, 1.0);
+  EXPECT_NEAR(test.p_value, 1.0 / 3.0, 0.019);
+  // All values are one: every way is as far apart.
+  EXPECT_DOUBLE_EQ(kolmogorov_smirnov({1, 1, 1}, {1, 1}, 99, 1).p_value, 1.0);
+}
+
+TEST(Populations, AChangeOfCertaintyAloneIsFound) {
+  // The same answers on both sides, said with another mean logprob on each.
+  SampleGroup a, b;
+  for (int i = 0; i < 12; ++i) {
+    for (SampleGroup* group : {&a, &b}) {
+      group->sequences.push_back({1, 2, i % 3});
+      group->texts.push_back(std::to_string(i % 3));
+    }
+    a.mean_logprobs.push_back(-0.1 - 0.001 * i);
+    b.mean_logprobs.push_back(-0.3 - 0.001 * i);
+  }
+  const PopulationComparison found = compare_populations({&a, 1}, {&b, 1}, 999, 1);
+  ASSERT_EQ(found.prompts.size(), 1U);
+  EXPECT_GT(found.prompts[0].test.p_value, 0.5);
+  // None of 999 ways to deal out the values puts them as far apart but by rare chance.
+  EXPECT_LE(found.prompts[0].logprobs.p_value, 0.003);
+  EXPECT_DOUBLE_EQ(found.prompts[0].combined_p, 2.0 * found.prompts[0].logprobs.p_value);
+  EXPECT_EQ(found.changed, 1);
+}
+
 TEST(Holm, ByHand) {
   const std::vector<double> p{0.01, 0.04, 0.03};
   const auto corrected = holm_correction(p);
