@@ -181,13 +181,13 @@ constexpr std::array kGptOssRouter{
     LayerTensorRow{"mlp.router.weight", &L::router, {D::experts, D::hidden}, P::sparse},
     LayerTensorRow{"mlp.router.bias", &L::router_bias, {D::experts, D::one}, P::router_bias}};
 
-constexpr std::string_view kSparseExperts = "block_sparse_moe.experts.";
+constexpr std::string_view kBlockSparseMoe = "block_sparse_moe.experts.";
 constexpr std::string_view kMlp = "mlp.experts.";
 
 constexpr std::array kBlockSparseExperts{
-    ExpertTensorRow{kSparseExperts, ".w1.weight", &E::gate, {D::expert_intermediate, D::hidden}},
-    ExpertTensorRow{kSparseExperts, ".w3.weight", &E::up, {D::expert_intermediate, D::hidden}},
-    ExpertTensorRow{kSparseExperts, ".w2.weight", &E::down, {D::hidden, D::expert_intermediate}}};
+    ExpertTensorRow{kBlockSparseMoe, ".w1.weight", &E::gate, {D::expert_intermediate, D::hidden}},
+    ExpertTensorRow{kBlockSparseMoe, ".w3.weight", &E::up, {D::expert_intermediate, D::hidden}},
+    ExpertTensorRow{kBlockSparseMoe, ".w2.weight", &E::down, {D::hidden, D::expert_intermediate}}};
 
 constexpr std::array kSparseExperts{
     ExpertTensorRow{kMlp, ".gate_proj.weight", &E::gate, {D::expert_intermediate, D::hidden}},
