@@ -10,18 +10,24 @@
 namespace driftscope {
 namespace {
 
-std::string identity_of(const Answer& answer) {
+// Equal for equal answers. One of which nothing is known is equal to none: `index` tells it apart.
+std::string identity_of(const Answer& answer, std::size_t index) {
   const ResponseChoice& choice = answer.response->choices[answer.choice];
   std::string key = choice.content.text;
   for (const ToolCall& call : choice.tool_calls) {
     key += fmt::format("\x1f{}\x1f{}", call.name, call.arguments);
   }
   if (!choice.content.has_text) {
-    for (const ResponseStep& step : choice.content.steps) key += step.token.bytes;
+    for (const ResponseStep& step : choice.content.steps) {
+      key += step.token.bytes;
+      if (step.token.bytes.empty() && step.token.id) key += fmt::format("\x1d{}", *step.token.id);
+    }
   }
   if (key.empty() && !choice.token_ids.empty()) {
     for (const std::int64_t id : choice.token_ids) key += fmt::format("{} ", id);
   }
+  const bool known = choice.content.has_text || choice.refusal.has_text || !key.empty();
+  if (!known) return fmt::format("\x1c{}", index);
   return choice.refusal.has_text ? key + '\x1e' + choice.refusal.text : key;
 }
 
@@ -76,7 +82,7 @@ std::vector<AnswerCluster> cluster_answers(const std::vector<Answer>& answers) {
   std::map<std::string, std::size_t> place;
   std::vector<AnswerCluster> clusters;
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    const auto [slot, fresh] = place.try_emplace(identity_of(answers[i]), clusters.size());
+    const auto [slot, fresh] = place.try_emplace(identity_of(answers[i], i), clusters.size());
     if (fresh) {
       clusters.emplace_back();
       clusters.back().text = answers[i].response->choices[answers[i].choice].content.text;

@@ -151,16 +151,20 @@ void ResponsePair::decide_equal() {
     return conclude(Tier::token, "the tokens are equal; logprobs are not known on both sides");
   }
   if (!m_out.drift.first_step) {
-    return conclude(Tier::tolerance,
-                    fmt::format("the tokens are equal, and so are {} logprobs as far as they are "
-                                "printed (within {:.2g})",
-                                m_out.drift.count, m_out.drift.print_tolerance));
+    return conclude(
+        Tier::tolerance,
+        fmt::format("the tokens are equal, and {} as far as printed (within {:.2g})",
+                    m_out.drift.count == 1 ? std::string("so is 1 logprob")
+                                           : fmt::format("so are {} logprobs", m_out.drift.count),
+                    m_out.drift.print_tolerance));
   }
-  conclude(Tier::token,
-           fmt::format("the tokens are equal; {} logprobs differ by {:.5g} in the mean and {:.5g} "
-                       "at most (token {})",
-                       m_out.drift.count, m_out.drift.mean_abs, m_out.drift.max_abs,
-                       m_out.drift.argmax_step));
+  conclude(
+      Tier::token,
+      fmt::format("the tokens are equal; {} logprob{} differ{} by {:.5g} in the mean and {:.5g} "
+                  "at most (token {})",
+                  m_out.drift.count, m_out.drift.count == 1 ? "" : "s",
+                  m_out.drift.count == 1 ? "s" : "", m_out.drift.mean_abs, m_out.drift.max_abs,
+                  m_out.drift.argmax_step));
 }
 
 void ResponsePair::conclude(Tier tier, std::string verdict) {
