@@ -88,6 +88,10 @@ struct ResponseComparison {
 [[nodiscard]] ResponseComparison compare_responses(const Response& a, std::size_t choice_a,
                                                    const Response& b, std::size_t choice_b);
 
+// What is odd about each side by itself (lint_response), with "A: " and "B: " before it, the
+// gravest first.
+[[nodiscard]] std::vector<Finding> findings_of_sides(const Response& a, const Response& b);
+
 // A bf16 logit between 16 and 32 moves in steps of 1/8: two of them may part by that much each by
 // rounding alone.
 inline constexpr double kBf16LogitStep = 0.125;

@@ -157,14 +157,6 @@ std::string quoted(const std::string& text) {
   return text.empty() ? "the end" : fmt::format("\"{}\"", escape_for_display(text));
 }
 
-std::string findings_text(const std::vector<Finding>& findings) {
-  std::string text;
-  for (const Finding& finding : findings) {
-    text += fmt::format("  {:<8} {}  [{}]\n", name_of(finding.severity), finding.text, finding.id);
-  }
-  return text;
-}
-
 }  // namespace
 
 Json response_json(const Response& response, bool steps) {
@@ -320,6 +312,14 @@ std::string comparison_text(const ResponseComparison& comparison) {
                        comparison.drift.argmax_step);
   }
   return out + findings_text(comparison.findings);
+}
+
+std::string findings_text(const std::vector<Finding>& findings) {
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += fmt::format("  {:<8} {}  [{}]\n", name_of(finding.severity), finding.text, finding.id);
+  }
+  return text;
 }
 
 }  // namespace driftscope

@@ -17,5 +17,6 @@ namespace driftscope {
 // Lines ended by '\n'; text of models is escaped.
 [[nodiscard]] std::string response_text(const Response& response);
 [[nodiscard]] std::string comparison_text(const ResponseComparison& comparison);
+[[nodiscard]] std::string findings_text(const std::vector<Finding>& findings);
 
 }  // namespace driftscope

@@ -110,7 +110,8 @@ void agree_on_decimals(Response& response) {
 void mark_placeholders(Response& response) {
   for (ResponseChoice& choice : response.choices) {
     for (ResponseStep& step : choice.content.steps) {
-      if (step.alternatives.size() + step.alternatives_left_out > 1 || !step.logprob.usable() || step.logprob.value != 0.0) {
+      if (step.alternatives.size() + step.alternatives_left_out > 1 || !step.logprob.usable() ||
+          step.logprob.value != 0.0) {
         continue;
       }
       step.logprob = {.state = LogprobState::placeholder};

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "analysis/compare/findings.h"
+#include "analysis/responses/response_lint.h"
 #include "analysis/responses/response_pair.h"
 #include "analysis/responses/version_evidence.h"
 #include "kernels/base/display_text.h"
@@ -106,6 +109,20 @@ void ResponsePair::add_scale_finding() {
       "The sides' logprob fields hold different things (logarithms, probabilities, logits, "
       "placeholders or values after the samplers): no drift is computed",
       Json::object()));
+}
+
+std::vector<Finding> findings_of_sides(const Response& a, const Response& b) {
+  std::vector<Finding> findings;
+  for (const Response* side : {&a, &b}) {
+    if (side == &b && &a == &b) break;
+    for (Finding& finding : lint_response(*side)) {
+      finding.text = (side == &a ? "A: " : "B: ") + finding.text;
+      findings.push_back(std::move(finding));
+    }
+  }
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const Finding& x, const Finding& y) { return x.severity > y.severity; });
+  return findings;
 }
 
 }  // namespace driftscope

@@ -147,7 +147,10 @@ Outcome two_sides(const std::vector<Response>& a, const std::vector<Response>& b
   }
   for (const AnswerPair& pair : sides.pairs) {
     if (sides.pairs.size() > 1) outcome.text += fmt::format("[{}] ", escape_for_display(pair.key));
-    outcome.text += comparison_text(pair.comparison) + "\n";
+    outcome.text += comparison_text(pair.comparison);
+    if (a.size() == 1 && b.size() == 1 && &pair == &sides.pairs.front())
+      outcome.text += findings_text(findings_of_sides(a[0], b[0]));
+    outcome.text += "\n";
   }
   for (const std::string& key : sides.only_a)
     outcome.text += fmt::format("only in A: {}\n", escape_for_display(key));

@@ -123,17 +123,6 @@ std::vector<AnswerChoice> partners(const ResponseFiles& files) {
   return pairs;
 }
 
-namespace {
-
-void add_lint(const Response& response, const char* side, std::vector<Finding>& findings) {
-  for (Finding& finding : lint_response(response)) {
-    finding.text = side + finding.text;
-    findings.push_back(std::move(finding));
-  }
-}
-
-}  // namespace
-
 ResponsePairPointer view_pair(const ResponseFilesPointer& files, AnswerChoice choice) {
   const Answer& a = files->answers[choice.a];
   const Answer& b = files->answers[choice.b];
@@ -143,8 +132,8 @@ ResponsePairPointer view_pair(const ResponseFilesPointer& files, AnswerChoice ch
   view->comparison = compare_responses(*a.response, a.choice, *b.response, b.choice);
   view->columns = response_columns(*a.response, a.choice, *b.response, b.choice, view->comparison);
   view->findings = view->comparison.findings;
-  add_lint(*a.response, "A: ", view->findings);
-  if (b.response != a.response) add_lint(*b.response, "B: ", view->findings);
+  for (Finding& finding : findings_of_sides(*a.response, *b.response))
+    view->findings.push_back(std::move(finding));
   std::stable_sort(view->findings.begin(), view->findings.end(),
                    [](const Finding& x, const Finding& y) { return x.severity > y.severity; });
   return view;
