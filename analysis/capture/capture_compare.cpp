@@ -5,6 +5,7 @@
 
 #include "analysis/capture/capture.h"
 #include "analysis/capture/experiment_json.h"
+#include "analysis/capture/listed_comparison.h"
 #include "analysis/capture/stored_comparison.h"
 
 namespace driftscope {
@@ -37,6 +38,8 @@ class LaneSource {
     return source;
   }
   [[nodiscard]] std::int64_t steps() const { return m_steps; }
+  // The lane that the records are to be of.
+  void play(Lane lane) { m_played = lane; }
   [[nodiscard]] TokenId token(std::int64_t step) const {
     return m_tokens[static_cast<std::size_t>(step)];
   }
@@ -60,7 +63,7 @@ class LaneSource {
       m_routes = std::move(*routes);
     }
     const auto i = static_cast<std::size_t>(step);
-    StepRecord record{.lane = m_lane,
+    StepRecord record{.lane = m_played,
                       .step = step,
                       .choice = m_choices[i],
                       .emitted = token(step),
@@ -76,9 +79,11 @@ class LaneSource {
   }
 
  private:
-  LaneSource(const CaptureReader& reader, Lane lane) : m_reader(&reader), m_lane(lane) {}
+  LaneSource(const CaptureReader& reader, Lane lane)
+      : m_reader(&reader), m_lane(lane), m_played(lane) {}
   const CaptureReader* m_reader;
   Lane m_lane;
+  Lane m_played;
   std::int64_t m_steps = 0;
   std::vector<TapSpec> m_specs;
   std::vector<TokenId> m_tokens, m_choices;
@@ -119,6 +124,7 @@ Result<void> check_pair(const CaptureReader& a, const CaptureReader& b) {
   if (a.lane(Lane::a) == nullptr || b.lane(Lane::a) == nullptr) {
     return fail(ErrorKind::inconclusive, "compare: a capture without lane a cannot be compared");
   }
+  if (is_listed({&a, Lane::a}) || is_listed({&b, Lane::a})) return {};  // compares by token
   if (a.header().vocabulary != b.header().vocabulary) {
     return fail(ErrorKind::inconclusive,
                 fmt::format("compare: vocabularies of {} and {} tokens cannot be compared; use two "
@@ -134,6 +140,12 @@ Result<ExperimentFacts> facts_of_pair(const CaptureReader& a, const CaptureReade
   auto other = experiment_of(b);
   if (!other) return other;
   facts->prompt_b = other->prompt_a;
+  // A prompt that an import does not know is not another one.
+  const bool imported = is_imported({&a, Lane::a}) || is_imported({&b, Lane::a});
+  if (imported && (facts->prompt_a.empty() || facts->prompt_b.empty())) {
+    facts->prompt_a.clear();
+    facts->prompt_b.clear();
+  }
   facts->model_b = other->model_a;
   facts->model_sha256_b = other->model_sha256_a;
   facts->config_b = other->config_a;
@@ -152,10 +164,48 @@ Result<ExperimentFacts> facts_of_pair(const CaptureReader& a, const CaptureReade
 
 TraceState weaker(TraceState a, TraceState b) { return a == TraceState::complete ? b : a; }
 
+// Two lanes of one capture or of two.
+Result<ComparisonPointer> compare_lanes(const LanePlace& a, const LanePlace& b,
+                                        ExperimentFacts facts, const ComparePolicy& policy) {
+  if (is_listed(a) || is_listed(b)) return compare_listed(a, b, std::move(facts), policy);
+  const bool with_taps = !facts.taps.empty();
+  auto source_a = LaneSource::open(*a.reader, a.lane, with_taps);
+  if (!source_a) return tl::unexpected<Error>(source_a.error());
+  auto source_b = LaneSource::open(*b.reader, b.lane, with_taps);
+  if (!source_b) return tl::unexpected<Error>(source_b.error());
+  source_a->play(Lane::a);
+  // Rows without tokens of their own stay comparable whatever their best tokens are.
+  const bool by_place = rows_by_place(a) && rows_by_place(b);
+  facts.lanes = {Lane::a, Lane::b, Lane::b_forced};
+  ComparisonBuilder builder(std::move(facts), policy);
+  bool parted = false;
+  for (std::int64_t step = 0; step < std::max(source_a->steps(), source_b->steps()); ++step) {
+    if (auto fed = feed(*source_a, step, builder); !fed) return tl::unexpected<Error>(fed.error());
+    const bool both = step < source_a->steps() && step < source_b->steps();
+    std::optional<TokenId> token_a;
+    if (both && !parted) token_a = source_a->token(step);
+    if (auto fed = feed_as_b(*source_b, step, token_a, builder); !fed) {
+      return tl::unexpected<Error>(fed.error());
+    }
+    parted = parted || (both && !by_place && source_a->token(step) != source_b->token(step));
+  }
+  const CaptureLaneInfo& info_a = *a.reader->lane(a.lane);
+  const CaptureLaneInfo& info_b = *b.reader->lane(b.lane);
+  builder.finish_lane(Lane::a, info_a.state, info_a.stop);
+  builder.finish_lane(Lane::b, info_b.state, info_b.stop);
+  builder.finish_lane(Lane::b_forced, info_b.state, parted ? "diverged" : info_b.stop);
+  return builder.snapshot(weaker(a.reader->state(), b.reader->state()));
+}
+
 }  // namespace
 
 Result<ComparisonPointer> compare_capture(const CaptureReader& reader,
                                           const ComparePolicy& policy) {
+  if (is_imported({&reader, Lane::a}) && reader.lane(Lane::b) != nullptr) {
+    auto facts = experiment_of(reader);
+    if (!facts) return tl::unexpected<Error>(facts.error());
+    return compare_lanes({&reader, Lane::a}, {&reader, Lane::b}, std::move(*facts), policy);
+  }
   const CaptureLaneInfo* lane_a = reader.lane(Lane::a);
   if (lane_a != nullptr && !lane_a->full_rows) return compare_stored(reader, policy);
   auto facts = experiment_of(reader);
@@ -188,29 +238,7 @@ Result<ComparisonPointer> compare_captures(const CaptureReader& a, const Capture
   if (auto pair = check_pair(a, b); !pair) return tl::unexpected<Error>(pair.error());
   auto facts = facts_of_pair(a, b);
   if (!facts) return tl::unexpected<Error>(facts.error());
-  const bool with_taps = !facts->taps.empty();
-  auto source_a = LaneSource::open(a, Lane::a, with_taps);
-  if (!source_a) return tl::unexpected<Error>(source_a.error());
-  auto source_b = LaneSource::open(b, Lane::a, with_taps);
-  if (!source_b) return tl::unexpected<Error>(source_b.error());
-  ComparisonBuilder builder(std::move(*facts), policy);
-  bool parted = false;
-  for (std::int64_t step = 0; step < std::max(source_a->steps(), source_b->steps()); ++step) {
-    if (auto fed = feed(*source_a, step, builder); !fed) return tl::unexpected<Error>(fed.error());
-    const bool both = step < source_a->steps() && step < source_b->steps();
-    std::optional<TokenId> token_a;
-    if (both && !parted) token_a = source_a->token(step);
-    if (auto fed = feed_as_b(*source_b, step, token_a, builder); !fed) {
-      return tl::unexpected<Error>(fed.error());
-    }
-    parted = parted || (both && source_a->token(step) != source_b->token(step));
-  }
-  const CaptureLaneInfo& info_a = *a.lane(Lane::a);
-  const CaptureLaneInfo& info_b = *b.lane(Lane::a);
-  builder.finish_lane(Lane::a, info_a.state, info_a.stop);
-  builder.finish_lane(Lane::b, info_b.state, info_b.stop);
-  builder.finish_lane(Lane::b_forced, info_b.state, parted ? "diverged" : info_b.stop);
-  return builder.snapshot(weaker(a.state(), b.state()));
+  return compare_lanes({&a, Lane::a}, {&b, Lane::a}, std::move(*facts), policy);
 }
 
 }  // namespace driftscope

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "analysis/capture/experiment_json.h"
+#include "analysis/compare/listed_step.h"
 #include "analysis/compare/route_tracker.h"
 
 namespace driftscope {
@@ -27,43 +28,6 @@ Result<LaneColumns> read_columns(const CaptureReader& reader, Lane lane) {
   auto notes = reader.notes(lane);
   if (!notes) return tl::unexpected<Error>(notes.error());
   return LaneColumns{std::move(*tokens), std::move(*choices), std::move(*notes)};
-}
-
-// Pairs of the union of both top-K lists, as far as both kept rankings hold both tokens.
-std::vector<RankFlip> flips_between(const std::vector<RankedToken>& a,
-                                    const std::vector<RankedToken>& b, std::size_t k) {
-  struct Place {
-    std::int32_t rank_a = 0, rank_b = 0;
-    double logit_a = 0.0, logit_b = 0.0;
-    TokenId token{};
-  };
-  std::vector<Place> places;  // by rank in A
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const auto found = std::find_if(
-        b.begin(), b.end(), [&](const RankedToken& entry) { return entry.token == a[i].token; });
-    const auto j = static_cast<std::size_t>(found - b.begin());
-    if (found == b.end() || (i >= k && j >= k)) continue;
-    places.push_back({.rank_a = static_cast<std::int32_t>(i),
-                      .rank_b = static_cast<std::int32_t>(j),
-                      .logit_a = double{a[i].logit},
-                      .logit_b = double{found->logit},
-                      .token = a[i].token});
-  }
-  std::vector<RankFlip> flips;
-  for (std::size_t x = 0; x < places.size(); ++x) {
-    for (std::size_t y = x + 1; y < places.size(); ++y) {
-      if (places[x].rank_b < places[y].rank_b) continue;
-      flips.push_back({.x = places[x].token,
-                       .y = places[y].token,
-                       .rank_a_x = places[x].rank_a,
-                       .rank_a_y = places[y].rank_a,
-                       .rank_b_x = places[x].rank_b,
-                       .rank_b_y = places[y].rank_b,
-                       .gap_a = places[x].logit_a - places[y].logit_a,
-                       .gap_b = places[x].logit_b - places[y].logit_b});
-    }
-  }
-  return flips;
 }
 
 class StoredComparison {

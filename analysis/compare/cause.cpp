@@ -26,6 +26,7 @@
 #include <limits>
 
 #include "analysis/compare/conclusion.h"
+#include "analysis/compare/imported_side.h"
 #include "analysis/compare/statistics.h"
 #include "engine/config/knob.h"
 
@@ -352,6 +353,10 @@ Explanation find_cause(const Divergence& divergence, const StepComparison* step,
     return {FlipCause::unexplained,
             "unexplained: there is no pair of logits rows at this step to judge by"};
   }
+  if (context.comparison.listed()) {
+    auto [cause, reason] = explain_listed(divergence, *step, context);
+    return {cause, std::move(reason)};
+  }
   if (same_logits(*step)) return explain_equal_logits(divergence, *step, context);
   if (std::isnan(divergence.drift)) {
     return {FlipCause::excess_drift,
@@ -373,6 +378,7 @@ std::string describe_input_difference(const ExperimentFacts& facts) {
                        counted(static_cast<std::int64_t>(facts.prompt_a.size()), "token"),
                        counted(static_cast<std::int64_t>(facts.prompt_b.size()), "token"));
   }
+  if (std::string texts = imported_prompt_difference(facts); !texts.empty()) return texts;
   if (!facts.model_sha256_a.empty() && !facts.model_sha256_b.empty() &&
       facts.model_sha256_a != facts.model_sha256_b) {
     return fmt::format("the checkpoints differ (sha256 {} and {})",

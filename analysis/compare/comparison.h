@@ -188,6 +188,19 @@ struct TokenPiece {
   std::string bytes;  // may be part of a UTF-8 character
 };
 
+// A side that was read from another program's file ("driftscope import"). Nothing is known of it
+// but what is said here: no configuration, no times, no type of its logits.
+struct ImportedSide {
+  std::string format;         // "openai", "npy", …
+  std::string values;         // "logit", "log_probability" or "not_stated"
+  bool listed = false;        // the file lists some tokens of each step; else rows are whole
+  bool interned = false;      // ids are places in /vocab, not the tokenizer's
+  bool scored = false;        // the rows stand at the places of a text that was given to the model
+  bool tokens_given = false;  // else the token of a step is the best of its row
+  bool lossy = false;         // tokens whose bytes were lost: they cannot be told apart
+  std::string prompt_text;    // empty: not known
+};
+
 struct Comparison {
   std::int64_t generation = 0;  // rises with each snapshot of one run
   TraceState state = TraceState::partial;
@@ -221,6 +234,15 @@ struct Comparison {
   // Text of every token that occurs in the tokens or top-K lists, if the vocabulary is known;
   // sorted by id.
   std::vector<TokenPiece> pieces;
+  std::optional<ImportedSide> imported_a, imported_b;  // empty: a run of this program
+  // Some rows are lists of a few tokens: what needs the whole vocabulary is not known.
+  [[nodiscard]] bool listed() const {
+    return (imported_a && imported_a->listed) || (imported_b && imported_b->listed);
+  }
+  // Both sides scored a given text: the choice at each place is compared, not what was written.
+  [[nodiscard]] bool scored() const {
+    return imported_a && imported_b && imported_a->scored && imported_b->scored;
+  }
   [[nodiscard]] const TokenPiece* piece(TokenId id) const;
 };
 using ComparisonPointer = std::shared_ptr<const Comparison>;

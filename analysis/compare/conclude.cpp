@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/compare/conclusion.h"
+#include "analysis/compare/imported_side.h"
 #include "analysis/compare/reference_check.h"
 #include "analysis/compare/rounding_bound.h"
 #include "analysis/compare/statistics.h"
@@ -31,6 +32,28 @@ void repeat_facts(Comparison& comparison, const ExperimentFacts& facts) {
   comparison.config_a_json = config_to_json(facts.config_a).dump();
   comparison.config_b_json = config_to_json(facts.config_b).dump();
   comparison.command = facts.command;
+  comparison.imported_a = imported_side(facts.envelope_a);
+  comparison.imported_b = imported_side(facts.envelope_b);
+  const auto forget = [](const std::optional<ImportedSide>& side, std::string& name,
+                         std::string& json) {
+    if (!side) return;
+    name = fmt::format("configuration not known ({})", side->format);
+    json.clear();
+  };
+  forget(comparison.imported_a, comparison.config_a_name, comparison.config_a_json);
+  forget(comparison.imported_b, comparison.config_b_name, comparison.config_b_json);
+}
+
+// The type of an imported side's logits is not known, so a margin has no units in it.
+void forget_units(Comparison& comparison) {
+  const std::size_t index = *metric_index("tie_ulps");
+  for (auto& step : comparison.steps) {
+    const auto& values = step->metrics.values;
+    if (index >= values.size() || std::isnan(values[index])) continue;
+    auto updated = std::make_shared<StepComparison>(*step);
+    updated->metrics.values[index] = std::numeric_limits<double>::quiet_NaN();
+    step = std::move(updated);
+  }
 }
 
 double drift_excess(double drift, double usual) {
@@ -177,7 +200,9 @@ void conclude(Comparison& comparison, const ExperimentFacts& facts) {
   fill_drift_excess(comparison, usual);
   const auto positions = static_cast<std::int64_t>(
       std::max(facts.prompt_a.size(), facts.prompt_b.size()) + comparison.steps.size());
-  const RoundingBound bound = rounding_bound(facts, positions);
+  const bool imported = comparison.imported_a || comparison.imported_b;
+  if (imported) forget_units(comparison);
+  const RoundingBound bound = imported ? RoundingBound{} : rounding_bound(facts, positions);
   const std::string shared = shared_rounding(facts);
   comparison.split = split_of(comparison);
   // Where no knob differs that could change a bit, there is no noise to compare with; where the

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analysis/compare/comparison.h"
@@ -50,6 +51,10 @@ void explain(Divergence& divergence, const RunContext& context);
 [[nodiscard]] bool drew_other_numbers(const StepComparison& step);
 // What the draws say about the two tokens of a divergence, without a full stop; empty: nothing.
 [[nodiscard]] std::string describe_draws(const Divergence& divergence, const StepComparison& step);
+// The cause where some rows are lists of a few tokens (Comparison::listed()), and the sentence.
+[[nodiscard]] std::pair<FlipCause, std::string> explain_listed(const Divergence& divergence,
+                                                               const StepComparison& step,
+                                                               const RunContext& context);
 // Why the two sides do not compute the same task, or empty.
 [[nodiscard]] std::string describe_input_difference(const ExperimentFacts& facts);
 

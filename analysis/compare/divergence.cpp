@@ -54,7 +54,8 @@ std::optional<Divergence> find_first_flip(const RunContext& context) {
     divergence.token_a = step->token_a;
     divergence.token_b = step->choice_b;
     // Where a given text was scored, A's own choice is its best token, not the one fed onward.
-    if (step->token_a == step->choice_b && !step->metrics.top_a.empty()) {
+    const bool given = step->token_a == step->choice_b || context.comparison.scored();
+    if (given && !step->metrics.top_a.empty()) {
       divergence.token_a = step->metrics.top_a.front().token;
     }
     explain(divergence, context);

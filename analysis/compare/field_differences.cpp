@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/compare/conclusion.h"
+#include "analysis/compare/imported_side.h"
 #include "engine/config/knob.h"
 
 namespace driftscope {
@@ -17,8 +18,10 @@ using Json = nlohmann::ordered_json;
 
 // Names of one run, its times, and what repeats knobs or other fields.
 // (Findings of the prompts are told as findings.)
-constexpr std::array<std::string_view, 7> kIgnoredFields{
-    "request_id", "created", "command", "timing", "timing_ns", "fingerprint", "prompt_findings"};
+constexpr std::array<std::string_view, 11> kIgnoredFields{
+    "request_id",    "created",         "command",           "timing",
+    "timing_ns",     "fingerprint",     "prompt_findings",   "import.file",
+    "import.sha256", "import.findings", "import.prompt_text"};
 constexpr std::array<std::string_view, 5> kRepeatedKnobs{
     "runtime.knobs", "runtime.backend", "runtime.attention_backend", "runtime.kv_cache_dtype",
     "runtime.threads"};
@@ -80,7 +83,9 @@ bool repeats_knob(const std::string& path, const std::set<std::string>& knobs) {
 std::vector<FieldDifference> find_field_differences(const ExperimentFacts& facts) {
   std::vector<FieldDifference> differences;
   std::set<std::string> knobs;
-  for (const KnobDifference& knob : config_difference(facts.config_a, facts.config_b)) {
+  const bool known = !imported_side(facts.envelope_a) && !imported_side(facts.envelope_b);
+  for (const KnobDifference& knob :
+       known ? config_difference(facts.config_a, facts.config_b) : std::vector<KnobDifference>()) {
     differences.push_back({"knob." + knob.id, knob.a, knob.b});
     knobs.insert(knob.id);
   }

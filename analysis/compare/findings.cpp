@@ -132,6 +132,7 @@ using Finder = void (*)(const RunContext&, std::vector<Finding>&);
 // In the order in which they are told.
 constexpr std::array kFinders{Finder{find_input_differences},
                               Finder{find_prompt_findings},
+                              Finder{find_imported},
                               Finder{find_control},
                               Finder{find_unhealthy_rows},
                               Finder{find_identity},

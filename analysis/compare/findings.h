@@ -16,6 +16,7 @@ namespace driftscope {
                                    const nlohmann::ordered_json& evidence);
 
 void find_prompt_findings(const RunContext& context, std::vector<Finding>& findings);
+void find_imported(const RunContext& context, std::vector<Finding>& findings);
 void find_plan_difference(const RunContext& context, std::vector<Finding>& findings);
 void find_rank_difference(const RunContext& context, std::vector<Finding>& findings);
 void find_identity(const RunContext& context, std::vector<Finding>& findings);

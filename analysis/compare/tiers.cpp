@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "analysis/compare/conclusion.h"
+#include "analysis/compare/imported_side.h"
 
 namespace driftscope {
 
@@ -50,6 +51,7 @@ const TapDrift* first_differing_tap(const Comparison& comparison) {
 
 // NaN or infinity in every entry of one side: the model computed nothing.
 std::int64_t steps_without_finite_entries(const Comparison& comparison) {
+  if (comparison.listed()) return 0;
   return std::count_if(comparison.steps.begin(), comparison.steps.end(), [](const auto& step) {
     return std::isnan(metric_value(step->metrics, "max_abs"));
   });
@@ -62,6 +64,28 @@ bool has_undefined_entries(const Comparison& comparison) {
   });
 }
 
+// Both sides scored one given text: nothing was written, so what is compared is the best token.
+TierCheck check_choices(const Comparison& comparison) {
+  const auto steps = static_cast<std::int64_t>(comparison.steps.size());
+  if (steps == 0) return {Tier::token, std::nullopt, "no position was compared"};
+  if (comparison.listed()) {
+    return {Tier::token, std::nullopt,
+            fmt::format("the {} were given, not chosen, and the lists do not say which token was "
+                        "the best of all",
+                        counted(steps, "token"))};
+  }
+  if (const auto empty = steps_without_finite_entries(comparison); empty > 0) {
+    return {Tier::token, std::nullopt,
+            fmt::format("{} without one finite number", counted(empty, "row"))};
+  }
+  if (const auto& flip = comparison.first_flip) {
+    return {Tier::token, false,
+            fmt::format("the best token differs, first at position {}", flip->step)};
+  }
+  return held_so_far(Tier::token, comparison,
+                     fmt::format("the same best token at all {}", counted(steps, "position")));
+}
+
 // Of the free lanes.
 TierCheck check_token(const Comparison& comparison) {
   const LaneView* a = find_lane(comparison, Lane::a);
@@ -69,6 +93,7 @@ TierCheck check_token(const Comparison& comparison) {
   if (a == nullptr || b == nullptr) {
     return {Tier::token, std::nullopt, fmt::format("lane {} is missing", a == nullptr ? "a" : "b")};
   }
+  if (comparison.scored()) return check_choices(comparison);
   if (const auto& divergence = comparison.first_divergence) {
     return {Tier::token, false, fmt::format("the tokens part at step {}", divergence->step)};
   }
@@ -89,6 +114,11 @@ TierCheck check_token(const Comparison& comparison) {
 }
 
 TierCheck check_bitwise(const Comparison& comparison, const TierCheck& token) {
+  if (comparison.listed()) {
+    if (token.holds == false) return {Tier::bitwise, false, token.detail};
+    return {Tier::bitwise, std::nullopt,
+            "rows are lists of a few tokens: the others are not known"};
+  }
   std::int64_t different = 0;
   std::int64_t first = -1;
   std::int64_t first_choice = -1;
@@ -173,6 +203,10 @@ TierCheck check_tolerance(const Comparison& comparison) {
   const std::string limits = describe_limits(comparison.policy);
   if (limits.empty()) return {Tier::tolerance, std::nullopt, "every limit is switched off"};
   if (comparison.steps.empty()) return {Tier::tolerance, std::nullopt, "no step was compared"};
+  if (comparison.listed()) {
+    return {Tier::tolerance, std::nullopt,
+            "rows are lists of a few tokens: max_abs and KL need the whole vocabulary"};
+  }
   const ToleranceUse use = measure_tolerance(comparison);
   const std::string detail = fmt::format("largest max_abs {}, KL {} against the limits {}",
                                          figure(use.max_abs), figure(use.kl), limits);
@@ -227,6 +261,15 @@ TierCheck check_inconclusive(const RunContext& context) {
   }
   if (comparison.prompt_a != comparison.prompt_b) {
     return {Tier::inconclusive, true, "the prompts differ: these are different tasks"};
+  }
+  if (const std::string texts = imported_prompt_difference(context.facts); !texts.empty()) {
+    return {Tier::inconclusive, true, fmt::format("{}: these are different tasks", texts)};
+  }
+  if ((comparison.imported_a && comparison.imported_a->lossy) ||
+      (comparison.imported_b && comparison.imported_b->lossy)) {
+    return {Tier::inconclusive, true,
+            "the bytes of tokens were lost on one side: whether two tokens are the same cannot be "
+            "told"};
   }
   if (find_lane(comparison, Lane::a) == nullptr || find_lane(comparison, Lane::b) == nullptr) {
     return {Tier::inconclusive, true, "a free lane is missing"};
@@ -293,7 +336,7 @@ std::string describe_verdict(const Comparison& comparison) {
     text = fmt::format("the logits of {} stay within {}", counted(steps_of(comparison), "step"),
                        describe_limits(comparison.policy));
   }
-  if (comparison.verdict == Tier::token && !comparison.steps.empty()) {
+  if (comparison.verdict == Tier::token && !comparison.steps.empty() && !comparison.listed()) {
     text += fmt::format(", while the logits drift by up to {}{}",
                         figure(measure_tolerance(comparison).max_abs),
                         has_undefined_entries(comparison) ? " where they are finite" : "");

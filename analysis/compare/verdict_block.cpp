@@ -241,14 +241,27 @@ void add_prompt_findings(Block& block, const Comparison& comparison) {
 
 void add_findings(Block& block, const Comparison& comparison) {
   // Those that the block does not tell in another place.
-  constexpr std::array kShown{
-      std::string_view{"checkpoints_differ"}, std::string_view{"nan_in_logits"},
-      std::string_view{"infinity_in_logits"}, std::string_view{"first_tap_drift"},
-      std::string_view{"tap_jump"},           std::string_view{"drift_without_flip"},
-      std::string_view{"lane_ended_early"},   std::string_view{"divergence_at_step_0"},
-      std::string_view{"plans_differ"},       std::string_view{"ranks_differ"},
-      std::string_view{"noise_excess"},       std::string_view{"drift_without_cause"},
-      std::string_view{"route_flips"},        std::string_view{"routes_equal"}};
+  constexpr std::array kShown{std::string_view{"imported"},
+                              std::string_view{"imported_finding"},
+                              std::string_view{"whole_rows_missing"},
+                              std::string_view{"listed_differences"},
+                              std::string_view{"tokens_from_rows"},
+                              std::string_view{"prompt_not_known"},
+                              std::string_view{"differences_on_grid"},
+                              std::string_view{"checkpoints_differ"},
+                              std::string_view{"nan_in_logits"},
+                              std::string_view{"infinity_in_logits"},
+                              std::string_view{"first_tap_drift"},
+                              std::string_view{"tap_jump"},
+                              std::string_view{"drift_without_flip"},
+                              std::string_view{"lane_ended_early"},
+                              std::string_view{"divergence_at_step_0"},
+                              std::string_view{"plans_differ"},
+                              std::string_view{"ranks_differ"},
+                              std::string_view{"noise_excess"},
+                              std::string_view{"drift_without_cause"},
+                              std::string_view{"route_flips"},
+                              std::string_view{"routes_equal"}};
   for (const Finding& finding : comparison.findings) {
     if (std::find(kShown.begin(), kShown.end(), finding.id) == kShown.end()) continue;
     const bool begins = finding.id == "first_tap_drift";
@@ -297,7 +310,9 @@ void add_split(Block& block, const Comparison& comparison) {
 
 void add_control(Block& block, const Comparison& comparison) {
   const ControlResult& control = comparison.control;
-  if (!control.present || control.steps == 0) {
+  if (comparison.imported_a) {
+    block.add("control", "none: an imported side cannot be run again");
+  } else if (!control.present || control.steps == 0) {
     block.add("control", "not run");
   } else if (control.bits_equal) {
     block.add("control",
@@ -320,6 +335,10 @@ std::string shortened(const std::string& value) {
 
 void add_fields(Block& block, const Comparison& comparison) {
   const auto& fields = comparison.envelope_difference;
+  if (fields.empty() && (comparison.imported_a || comparison.imported_b)) {
+    block.add("differs", "no field that both files state");
+    return;
+  }
   if (fields.empty()) {
     block.add("differs", "no knob and no field of the envelopes");
     return;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/compare/findings.h"
+#include "analysis/responses/response_grid.h"
 #include "analysis/responses/response_lint.h"
 #include "analysis/responses/response_pair.h"
 #include "analysis/responses/version_evidence.h"
@@ -26,6 +27,13 @@ void ResponsePair::collect_findings() {
   add_prompt_finding();
   add_bias_finding();
   add_scale_finding();
+  if (numbers_comparable()) {
+    std::vector<std::pair<const ResponseStep*, const ResponseStep*>> steps;
+    for (const auto& [i, j] : m_pairs) steps.emplace_back(&m_steps_a[i], &m_steps_b[j]);
+    if (auto grid = find_pair_grid(steps)) {
+      m_out.findings.push_back(std::move(*grid));
+    }
+  }
   for (Finding& finding : version_findings(m_a, m_b)) m_out.findings.push_back(std::move(finding));
   if (!m_out.divergence && m_choice_a.finish_reason != m_choice_b.finish_reason &&
       normalised_finish_reason(m_choice_a.finish_reason) !=

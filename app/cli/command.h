@@ -53,6 +53,7 @@ void declare_inspect(CLI::App& app, CommandContext& context);
 void declare_export(CLI::App& app, CommandContext& context);
 void declare_vendor(CLI::App& app, CommandContext& context);
 void declare_probe(CLI::App& app, CommandContext& context);
+void declare_import(CLI::App& app, CommandContext& context);
 void declare_recover(CLI::App& app, CommandContext& context);
 void declare_knobs(CLI::App& app, CommandContext& context);
 void declare_metrics(CLI::App& app, CommandContext& context);

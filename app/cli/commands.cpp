@@ -30,6 +30,8 @@ constexpr std::array kCommands{
             "driftscope probe --endpoint http://localhost:8000/v1 --prompt \"Name a colour\" -o "
             "probe.jsonl",
             &declare_probe},
+    Command{"import", "Answers or logits of other programs as a capture",
+            "driftscope import a.npy b.npy -o pair.h5", &declare_import},
     Command{"recover", "Copy what is readable of a damaged capture into a fresh file",
             "driftscope recover broken.h5.part -o saved.h5", &declare_recover},
     Command{"knobs", "Every setting, its values, and which backend honours it",

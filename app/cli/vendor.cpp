@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/import/formats.h"
+#include "analysis/import/logits/logit_formats.h"
+#include "analysis/import/logits/token_difr.h"
+#include "analysis/import/reported_figures.h"
 #include "analysis/import/response_file.h"
 #include "analysis/responses/kld_statistics.h"
 #include "analysis/responses/response_documents.h"
@@ -11,6 +14,7 @@
 #include "analysis/responses/sample_groups.h"
 #include "app/cli/command.h"
 #include "app/cli/vendor_checks.h"
+#include "app/cli/vendor_figures.h"
 #include "app/cli/vendor_input.h"
 #include "app/cli/vendor_local.h"
 #include "app/cli/vendor_population.h"
@@ -57,7 +61,14 @@ Result<std::vector<Response>> responses_of(const Input& input) {
                 fmt::format("{}: is a llama.cpp logit file; give two of them, base first",
                             escape_for_display(input.name())));
   }
-  auto responses = read_responses(input.bytes(), input.name());
+  if (find_logit_format(input.bytes()) != nullptr) {
+    return fail(ErrorKind::usage,
+                fmt::format("{}: holds logits, not an answer; compare two such files with: "
+                            "driftscope import A B -o pair.h5 && driftscope compare pair.h5",
+                            escape_for_display(input.name())));
+  }
+  auto responses = is_token_difr(input.bytes()) ? read_token_difr(input.bytes(), input.name())
+                                                : read_responses(input.bytes(), input.name());
   if (!responses) return responses;
   for (Response& response : *responses) grade_response(response);
   return responses;
@@ -314,6 +325,11 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
   std::vector<Response> all;
   for (const Input& input : inputs) {
     auto responses = responses_of(input);
+    const bool lists =
+        responses && responses->size() == 1 && responses->front().format == "token-list";
+    if ((!responses || lists) && inputs.size() == 1 && is_reported_figures(input.bytes())) {
+      return print_figures(input.bytes(), input.name(), options.json, context);
+    }
     if (!responses) return tl::unexpected(responses.error());
     all.insert(all.end(), responses->begin(), responses->end());
     sides.push_back(std::move(*responses));

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// One step of two sides that list a few tokens with their values instead of whole rows.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "analysis/compare/comparison.h"
+
+namespace driftscope {
+
+// Pairs of tokens that both lists hold, at least one of them within the first k of either, whose
+// order differs. Lists are best first.
+[[nodiscard]] std::vector<RankFlip> flips_between(const std::vector<RankedToken>& a,
+                                                  const std::vector<RankedToken>& b, std::size_t k);
+
+// What one side says of a step; `listed` is best first and may be empty.
+struct ListedRow {
+  TokenId token{};
+  std::vector<RankedToken> listed;
+  bool log_probabilities = false;  // the values are natural logarithms of probabilities
+};
+
+// Metrics that the lists can carry, NaN for all that need the whole vocabulary: best tokens,
+// overlap, margins, rank flips among the tokens that both list, dlogp of A's token and what follows
+// from it. A margin counts only where the list surely holds the two best tokens: a server may add
+// the chosen token to a shorter list.
+[[nodiscard]] std::shared_ptr<StepComparison> compare_listed_step(std::int64_t step,
+                                                                  const ListedRow& a,
+                                                                  const ListedRow& b,
+                                                                  std::size_t top_k);
+
+}  // namespace driftscope

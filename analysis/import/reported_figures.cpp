@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "analysis/import/reported_figures.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "analysis/import/figure_text.h"
+#include "analysis/import/formats.h"
+#include "analysis/import/json_document.h"
+#include "kernels/base/display_text.h"
+
+namespace driftscope {
+namespace {
+
+using namespace figure_text;
+
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr int kDeepest = 8;
+
+std::string cell_of(JsonValue value) {
+  if (value.is_number()) return std::string(value.raw());
+  if (value.is_text()) return value.text();
+  return value.is_null() ? std::string() : value.canonical();
+}
+
+// {"columns": […], "rows": [[…], …]}, also as "header"/"headers" and "data"/"table".
+std::optional<FigureTable> columns_and_rows(JsonValue object) {
+  for (const std::string_view head_name : {"columns", "header", "headers"}) {
+    for (const std::string_view rows_name : {"rows", "data", "table"}) {
+      const JsonValue heads = object[head_name];
+      const JsonValue rows = object[rows_name];
+      if (!heads.is_array() || !rows.is_array() || heads.size() < 2 || rows.size() < 1) continue;
+      std::vector<std::string> names;
+      for (const JsonValue head : heads) names.push_back(cell_of(head));
+      std::vector<std::vector<std::string>> lines;
+      for (const JsonValue row : rows) {
+        std::vector<std::string> line;
+        for (const JsonValue cell : row) line.push_back(cell_of(cell));
+        if (line.size() != names.size() || lines.size() * names.size() > kMostCells) {
+          return std::nullopt;
+        }
+        lines.push_back(std::move(line));
+      }
+      return table_of(names, lines);
+    }
+  }
+  return std::nullopt;
+}
+
+// A list of objects with the same members, one of them a text and one a number.
+std::optional<FigureTable> rows_of_objects(JsonValue list) {
+  if (!list.is_array() || list.size() < 2 || !list.at(0).is_object()) return std::nullopt;
+  std::vector<std::string> names;
+  for (auto it = list.at(0).begin(); it != list.at(0).end(); ++it) names.push_back(it.key());
+  std::vector<std::vector<std::string>> lines;
+  for (const JsonValue row : list) {
+    std::vector<std::string> line;
+    for (const std::string& name : names) {
+      const JsonValue cell = row[name];
+      if (!cell || cell.is_array() || cell.is_object()) return std::nullopt;
+      line.push_back(cell_of(cell));
+    }
+    if (lines.size() * names.size() > kMostCells) return std::nullopt;
+    lines.push_back(std::move(line));
+  }
+  if (names.size() < 2) return std::nullopt;
+  auto table = table_of(names, lines);
+  if (table && table->label_column.empty()) return std::nullopt;
+  return table;
+}
+
+bool names_a_difference(std::string_view key) {
+  const std::string name = lower(key);
+  return contains(name, "diff") || contains(name, "delta") || contains(name, "error") ||
+         contains(name, "drift") || name.ends_with("_err") || contains(name, "deviation");
+}
+
+std::optional<std::vector<double>> numbers_of(JsonValue list) {
+  if (!list.is_array() || list.size() < 2) return std::nullopt;
+  std::vector<double> values;
+  for (const JsonValue entry : list) {
+    const auto value = entry.number();
+    if (!value || !std::isfinite(*value)) return std::nullopt;
+    values.push_back(*value);
+  }
+  return values;
+}
+
+// {"token": 1.5, …}
+std::optional<std::vector<std::pair<std::string, double>>> ranked_members(JsonValue object) {
+  if (object.size() < 2) return std::nullopt;
+  std::vector<std::pair<std::string, double>> tokens;
+  for (auto it = object.begin(); it != object.end(); ++it) {
+    const auto value = (*it).number();
+    if (!value) return std::nullopt;
+    tokens.emplace_back(it.key(), *value);
+  }
+  return tokens;
+}
+
+// [["token", 1.5], …] or [{"token": …, "logit": …}, …].
+std::optional<std::vector<std::pair<std::string, double>>> ranked_of(JsonValue list) {
+  if (list.is_object()) return ranked_members(list);
+  if (!list.is_array() || list.size() < 2) return std::nullopt;
+  std::vector<std::pair<std::string, double>> tokens;
+  for (const JsonValue entry : list) {
+    JsonValue token, value;
+    if (entry.is_array() && entry.size() == 2) {
+      token = entry.at(0);
+      value = entry.at(1);
+    } else if (entry.is_object()) {
+      for (const std::string_view name : {"token", "text", "token_id", "id", "piece"}) {
+        if (!token && (entry[name].is_text() || entry[name].is_number())) token = entry[name];
+      }
+      for (const std::string_view name : {"logit", "value", "logprob", "score", "log_prob"}) {
+        if (!value && entry[name].is_number()) value = entry[name];
+      }
+    }
+    if (!(token.is_text() || token.is_number()) || !value.is_number()) return std::nullopt;
+    tokens.emplace_back(cell_of(token), *value.number());
+  }
+  return tokens;
+}
+
+class JsonFigures {
+ public:
+  explicit JsonFigures(ReportedFigures& out) : m_out(out) {}
+
+  void visit(JsonValue value, int depth) {
+    if (depth > kDeepest) return;
+    if (value.is_array()) {
+      if (!m_out.table) m_out.table = rows_of_objects(value);
+      if (m_out.table && depth == 0) return;
+      for (const JsonValue entry : value) visit(entry, depth + 1);
+      return;
+    }
+    if (!value.is_object()) return;
+    if (!m_out.table) m_out.table = columns_and_rows(value);
+    visit_divergence(value);
+    for (auto it = value.begin(); it != value.end(); ++it)
+      visit_member(value, it.key(), *it, depth);
+  }
+
+ private:
+  void visit_member(JsonValue object, const std::string& key, JsonValue value, int depth) {
+    const std::string name = lower(key);
+    // What somebody expects of the figures is no figure.
+    if (name == "expected" || name == "rows" || name == "columns") return;
+    if (name == "model" || name == "target") {
+      if (m_out.model.empty()) set_if_given(m_out.model, value);
+      return;
+    }
+    if (name == "top_k") m_out.top_k = value.integer();
+    if (name == "temperature") m_out.temperature = value.number();
+    if (name == "observations" || name == "notes" || name == "observation") {
+      if (value.is_text()) m_out.observations.push_back(value.text());
+      for (const JsonValue entry : value) {
+        if (entry.is_text()) m_out.observations.push_back(entry.text());
+      }
+      return;
+    }
+    if (value.is_number()) {
+      const std::string_view kl = kl_name_of(name);
+      const auto number = value.number();
+      if (!kl.empty() && number) m_out.kl.try_emplace(std::string(kl), *number);
+      return;
+    }
+    if (auto ranked = name.find("top") != std::string::npos || contains(name, "candidates")
+                          ? ranked_of(value)
+                          : std::nullopt) {
+      FigureTop top{.step = 0, .step_known = false, .tokens = std::move(*ranked)};
+      for (const std::string_view place : {"step", "position", "index"}) {
+        const auto step = object[place].integer();
+        if (!step) continue;
+        top.step = *step;
+        top.step_known = true;
+        break;
+      }
+      m_out.tops.push_back(std::move(top));
+      return;
+    }
+    if (names_a_difference(name)) {
+      if (auto numbers = numbers_of(value)) {
+        m_out.lists.push_back({key, std::move(*numbers)});
+        return;
+      }
+    }
+    visit(value, depth + 1);
+  }
+
+  void visit_divergence(JsonValue object) {
+    for (auto it = object.begin(); it != object.end(); ++it) {
+      const std::string name = lower(it.key());
+      if (contains(name, "same_prompt") || contains(name, "prompt_equal") ||
+          contains(name, "prompts_equal")) {
+        divergence().same_prompt = (*it).boolean();
+      }
+      if (m_found || !names_a_parting(name)) continue;
+      JsonValue place = *it;
+      JsonValue sides = object;
+      if (place.is_object()) {  // {"first_divergence": {"step": 29, …}}
+        sides = place;
+        for (const std::string_view key : {"step", "index", "position", "token_index"}) {
+          if (sides[key].integer()) place = sides[key];
+        }
+      }
+      const auto step = place.integer();
+      if (!step || *step < 0) continue;
+      m_found = true;
+      const bool from_one = contains(name, "one_based") || contains(name, "1_based");
+      divergence().step = *step - (from_one ? 1 : 0);
+      take_tokens(sides);
+    }
+  }
+
+  // "first_difference_zero_based", "divergence_step", "mismatch_index"; no counts, no maxima.
+  static bool names_a_parting(std::string_view name) {
+    const bool parts = contains(name, "diverg") || contains(name, "mismatch") ||
+                       contains(name, "difference") || contains(name, "_diff");
+    const bool place = contains(name, "first") || contains(name, "step") ||
+                       contains(name, "index") || contains(name, "position") ||
+                       name.ends_with("_at");
+    const bool other = contains(name, "max") || contains(name, "mean") || contains(name, "count") ||
+                       contains(name, "token_at");
+    return parts && place && !other;
+  }
+
+  // Members of the same object that name a token, in their order: two sides.
+  void take_tokens(JsonValue object) {
+    for (auto it = object.begin(); it != object.end(); ++it) {
+      const std::string name = lower(it.key());
+      const bool token =
+          name == "a" || name == "b" ||
+          (contains(name, "token") && !contains(name, "tokens") && !contains(name, "parity") &&
+           !contains(name, "count") && !contains(name, "first") && !contains(name, "index"));
+      if (!token || !((*it).is_number() || (*it).is_text())) continue;
+      if (divergence().tokens.size() < 2) divergence().tokens.push_back(cell_of(*it));
+    }
+  }
+
+  FigureDivergence& divergence() {
+    if (!m_out.divergence) m_out.divergence.emplace();
+    return *m_out.divergence;
+  }
+
+  ReportedFigures& m_out;
+  bool m_found = false;
+};
+
+bool says_something(const ReportedFigures& figures) {
+  const bool diverged = figures.divergence && figures.divergence->step;
+  const bool kl = figures.kl.contains("kld_mean") || figures.kl.contains("kld_median") ||
+                  figures.kl.contains("kld_max") || figures.kl.contains("same_top");
+  return figures.table || !figures.lists.empty() || !figures.tops.empty() || diverged || kl;
+}
+
+// The best tokens of one step also read as a list of one token; they are figures where no token is
+// said to be the answer.
+bool is_answer(JsonValue body) {
+  const ResponseFormat* format = find_body_format(body);
+  if (format == nullptr) return find_event_format(body) != nullptr;
+  return format->name != "token-list" || body.has("tokens") || body.has("token_ids") ||
+         body.has("output_ids");
+}
+
+std::optional<ReportedFigures> read_any(std::string_view text) {
+  if (text.size() > kMostBytes) return std::nullopt;
+  ReportedFigures figures;
+  const std::string_view body = trimmed(text);
+  if (body.starts_with('{') || body.starts_with('[')) {
+    JsonDocument document;
+    if (!document.parse(body)) return std::nullopt;
+    const JsonValue root = document.root();
+    const JsonValue first = root.is_array() ? root.at(0) : root;
+    if (is_answer(first)) return std::nullopt;
+    JsonFigures(figures).visit(root, 0);
+  } else {
+    figures.table = text_table(body);
+    if (!figures.table) read_printed_statistics(body, figures);
+  }
+  if (!says_something(figures)) return std::nullopt;
+  return figures;
+}
+
+}  // namespace
+
+bool is_reported_figures(std::string_view text) { return read_any(text).has_value(); }
+
+Result<ReportedFigures> read_reported_figures(std::string_view text, std::string_view name) {
+  auto figures = read_any(text);
+  if (!figures) {
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: holds neither an answer nor figures that are known here",
+                            escape_for_display(name)));
+  }
+  figures->source = std::string(name);
+  return std::move(*figures);
+}
+
+}  // namespace driftscope
