@@ -45,6 +45,12 @@ const std::vector<Room>& rooms() {
        {"kernels/base", "kernels/plan", "engine/trace", "engine/config", "analysis/metrics",
         "analysis/compare", "analysis/capture"}},
       {"analysis/import", {"kernels/base"}},
+      // Logits of other programs come as safetensors and GGUF, whose readers are the engine's. The
+      // window does not link this room.
+      {"analysis/import/logits",
+       {"kernels/base", "kernels/plan", "engine/trace", "engine/config", "engine/model",
+        "analysis/metrics", "analysis/compare", "analysis/capture", "analysis/import",
+        "analysis/responses"}},
       {"analysis/responses",
        {"kernels/base", "kernels/plan", "engine/trace", "engine/config", "analysis/metrics",
         "analysis/compare", "analysis/import"}},

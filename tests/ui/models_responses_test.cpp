@@ -115,8 +115,8 @@ TEST(ResponseColumnsTest, ControlCharactersAreEscapedAndIdsNamed) {
 
 TEST(ResponseSeriesTest, DifferencesWhereBothChoseTheSameTokenAndGapsElsewhere) {
   const auto pair =
-      parsed_pair(chat_json({{"a", -0.5}, {"b", -1.25}, {"c", -2.0}, {"d", -0.125}}),
-                  chat_json({{"a", -0.75}, {"b", -9999.0}, {"x", -2.5}, {"e", -0.25}}));
+      parsed_pair(chat_json({{"a", -0.5}, {"b", -1.2}, {"c", -2.0}, {"d", -0.1}}),
+                  chat_json({{"a", -0.75}, {"b", -9999.0}, {"x", -2.51}, {"e", -0.25}}));
   const ResponseSeries series = response_series(*pair);
   ASSERT_EQ(series.difference.size(), 4U);
   EXPECT_EQ(series.difference[0], -0.25);
@@ -124,10 +124,10 @@ TEST(ResponseSeriesTest, DifferencesWhereBothChoseTheSameTokenAndGapsElsewhere) 
   EXPECT_TRUE(std::isnan(series.difference[2]));  // other tokens
   EXPECT_TRUE(std::isnan(series.difference[3]));  // other tokens before
   EXPECT_EQ(series.known_differences, 1);
-  // Half a unit of the last digit on both sides: 0.05 of "-0.5", 0.005 of "-0.75".
+  // Half a unit of the last digit that each side prints: 0.05 of A, 0.005 of B.
   EXPECT_NEAR(series.tolerance[0], 0.055, 1e-12);
   EXPECT_TRUE(std::isnan(series.tolerance[1]));
-  EXPECT_EQ(series.logprob_a[3], -0.125);
+  EXPECT_EQ(series.logprob_a[3], -0.1);
   EXPECT_TRUE(std::isnan(series.logprob_b[1]));
   EXPECT_EQ(series.beyond_b[1], 1.0);
   EXPECT_TRUE(std::isnan(series.beyond_a[1]));
