@@ -144,6 +144,11 @@ Result<void> StreamAssembler::give() {
   const bool whole = finished(m_response) || m_done_mark || m_ended || !m_response.error.empty();
   if (!whole && m_format != nullptr) {
     m_response.warn("stream_cut", "the stream ends without a finish reason: it was cut off");
+  } else if (m_done_mark && m_response.error.empty() && !m_response.choices.empty() &&
+             !finished(m_response)) {
+    m_response.warn("no_finish_reason",
+                    "the stream has its end mark and no finish reason: whether the answer is whole "
+                    "is not known");
   }
   if (m_response.format.empty() && m_format != nullptr)
     m_response.format = std::string(m_format->name);

@@ -35,6 +35,20 @@ void find_states(const Response& response, std::vector<Finding>& findings) {
     evidence[std::string(logprob_state_name(state))] = count;
     odd += count;
   }
+  std::int64_t nulls = counts[static_cast<std::size_t>(LogprobState::null)];
+  // An echoed prompt begins with a token that nothing predicts.
+  for (const ResponseChoice& choice : response.choices) {
+    const auto& steps = choice.content.steps;
+    if (!steps.empty() && steps.front().logprob.state == LogprobState::null) --nulls;
+  }
+  if (nulls > 0 && counts[static_cast<std::size_t>(LogprobState::number)] > 0) {
+    findings.push_back(make_finding(
+        "logprob_null", Severity::notice,
+        fmt::format("{} chosen token{} null for a logprob among others with numbers (servers write "
+                    "NaN so, or leave it out): not known, left out of differences and means",
+                    nulls, nulls == 1 ? " has" : "s have"),
+        Json{{"count", nulls}}));
+  }
   if (odd == 0) return;
   findings.push_back(make_finding(
       "logprob_unknown", Severity::notice,

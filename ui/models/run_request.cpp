@@ -119,6 +119,11 @@ Result<QStringList> run_arguments(const RunRequest& request) {
 
 RunRequest request_of(const Comparison& comparison, const QString& capture) {
   RunRequest request;
+  if (comparison.imported_a || comparison.imported_b) {
+    // Another program answered: no model and no configuration of ours repeats that.
+    request.prompt = text_of(comparison.prompt_text);
+    return request;
+  }
   request.model = found_model(text_of(comparison.model_a), capture);
   if (comparison.model_b != comparison.model_a) {
     request.model_b = found_model(text_of(comparison.model_b), capture);
