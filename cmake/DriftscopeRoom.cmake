@@ -2,7 +2,7 @@
 
 add_library(driftscope_flags INTERFACE)
 target_compile_options(driftscope_flags INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion -Wshadow -Werror
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wconversion $<$<NOT:$<BOOL:$<TARGET_PROPERTY:DRIFTSCOPE_IN_UNITY>>>:-Wshadow> -Werror
     -ffp-contract=off -fno-fast-math>
   # clang (fuzz targets) does not know gcc's pragmas.
   $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-unknown-pragmas>)
@@ -39,9 +39,11 @@ function(driftscope_unity name)
   if(NOT DRIFTSCOPE_UNITY OR CMAKE_CURRENT_SOURCE_DIR MATCHES "/kernels")
     return()
   endif()
-  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  # Both warn of one file's names in another's; the build without units warns within files.
-  target_compile_options(${name} PRIVATE -Wno-shadow -Wno-subobject-linkage)
+  # -Wshadow and -Wsubobject-linkage would warn of one file's names in another's; the build without
+  # units warns within files.
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8
+    DRIFTSCOPE_IN_UNITY ON)
+  target_compile_options(${name} PRIVATE -Wno-subobject-linkage)
 endfunction()
 
 function(driftscope_isa_flags sources)
