@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 
 # shellcheck disable=SC2086
 install_missing $BUILD_PACKAGES $GUI_PACKAGES
-build release -DDRIFTSCOPE_UNITY=ON -- driftscope driftscope-gui
+build_units release -- driftscope driftscope-gui
 
 driftscope=build/release/app/cli/driftscope
 export DRIFTSCOPE_GUI=$PWD/build/release/app/gui/driftscope-gui

@@ -12,10 +12,10 @@ install_missing $BUILD_PACKAGES $GUI_PACKAGES $TEST_PACKAGES
 
 sanitized=passed
 if [ "${1:-}" != --fast ]; then
-  build asan-ubsan -DDRIFTSCOPE_GUI=OFF -DDRIFTSCOPE_UNITY=ON
+  build_units asan-ubsan -DDRIFTSCOPE_GUI=OFF
   ctest --test-dir build/asan-ubsan --output-on-failure -j"$(nproc)" || sanitized=failed
 fi
-build release -DDRIFTSCOPE_UNITY=ON
+build_units release
 ctest --test-dir build/release --output-on-failure -j"$(nproc)"
 if [ "$sanitized" = failed ]; then
   echo "The sanitizer pass failed; see above." >&2

@@ -56,3 +56,12 @@ build() {
     cmake --build "build/$preset" -- -j"$(nproc)"
   fi
 }
+
+# build_units PRESET [CMAKE-ARGUMENT…] [-- TARGET…]: several files of a room at a time; where their
+# names clash, file by file.
+build_units() {
+  local preset=$1; shift
+  build "$preset" -DDRIFTSCOPE_UNITY=ON "$@" && return 0
+  echo "Units of several files failed to build; once more, file by file" >&2
+  build "$preset" -DDRIFTSCOPE_UNITY=OFF "$@"
+}

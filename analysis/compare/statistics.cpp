@@ -9,7 +9,7 @@ namespace driftscope {
 
 namespace {
 
-constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 
 void fill_moments(RunStatistic& statistic, std::span<const double> values) {
   const auto count = static_cast<double>(values.size());
@@ -21,13 +21,13 @@ void fill_moments(RunStatistic& statistic, std::span<const double> values) {
     squares += centred * centred;
   }
   statistic.standard_error =
-      values.size() < 2 ? kUndefined : std::sqrt(squares / (count - 1.0) / count);
+      values.size() < 2 ? kNoValue : std::sqrt(squares / (count - 1.0) / count);
 }
 
 }  // namespace
 
 double percentile(std::span<const double> rising, double fraction) {
-  if (rising.empty()) return kUndefined;
+  if (rising.empty()) return kNoValue;
   const double position = fraction * static_cast<double>(rising.size() - 1);
   const auto below = static_cast<std::size_t>(position);
   const double weight = position - static_cast<double>(below);
@@ -66,9 +66,9 @@ RunStatistic run_statistic(std::string_view metric, std::span<const double> valu
   }
   statistic.count = static_cast<std::int64_t>(defined.size());
   if (defined.empty()) {
-    statistic.mean = statistic.standard_error = statistic.sum = kUndefined;
-    statistic.p50 = statistic.p90 = statistic.p95 = statistic.p99 = statistic.p999 = kUndefined;
-    statistic.maximum = statistic.minimum = kUndefined;
+    statistic.mean = statistic.standard_error = statistic.sum = kNoValue;
+    statistic.p50 = statistic.p90 = statistic.p95 = statistic.p99 = statistic.p999 = kNoValue;
+    statistic.maximum = statistic.minimum = kNoValue;
     return statistic;
   }
   fill_moments(statistic, defined);  // in the order of the steps
@@ -88,7 +88,7 @@ std::vector<double> metric_column(const Comparison& comparison, std::string_view
   column.reserve(comparison.steps.size());
   for (const auto& step : comparison.steps) {
     const auto& values = step->metrics.values;
-    column.push_back(index && *index < values.size() ? values[*index] : kUndefined);
+    column.push_back(index && *index < values.size() ? values[*index] : kNoValue);
   }
   return column;
 }
