@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "analysis/import/response_file.h"
 #include "kernels/base/utf8.h"
 
 namespace driftscope {
@@ -62,11 +64,18 @@ std::string get_bytes(const Json& json, const std::string& name) {
   return json.value(name, std::string());
 }
 
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+// Whatever the case of the letters.
 void replace_all(std::string& text, std::string_view what) {
   constexpr std::string_view kMark = "[key]";
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at)) {
-    text.replace(at, what.size(), kMark);
-    at += kMark.size();
+  const auto same = [](char a, char b) { return lower(a) == lower(b); };
+  auto at = std::search(text.begin(), text.end(), what.begin(), what.end(), same);
+  while (at != text.end()) {
+    const auto place = at - text.begin();
+    text.replace(static_cast<std::size_t>(place), what.size(), kMark);
+    at = std::search(text.begin() + place + static_cast<std::ptrdiff_t>(kMark.size()), text.end(),
+                     what.begin(), what.end(), same);
   }
 }
 
@@ -85,20 +94,40 @@ std::string percent_encoded(std::string_view text, bool upper) {
   return out;
 }
 
+// Every byte in that form: "%41", "\\u0041", "41".
+std::string byte_by_byte(std::string_view text, std::string_view before) {
+  std::string out;
+  for (const char c : text) out += fmt::format("{}{:02x}", before, static_cast<unsigned char>(c));
+  return out;
+}
+
+// The characters that any text gets in base64 wherever it stands in a longer one: those that the
+// bytes around it share are cut off.
+std::string base64_at(std::string_view text, std::size_t offset) {
+  const std::string coded = to_base64(std::string(offset, 'x') + std::string(text));
+  const std::size_t begin = offset == 0 ? 0 : offset + 1;
+  const std::size_t whole = (offset + text.size()) * 8 / 6;
+  return coded.substr(begin, whole - begin);
+}
+
 // Longest first, so that no rest of one spelling is left by another.
 std::vector<std::string> spellings_of(const std::string& secret) {
   std::string quoted = Json(secret).dump(-1, ' ', true, Json::error_handler_t::replace);
   quoted = quoted.substr(1, quoted.size() - 2);
   std::string slashes;
   for (const char c : quoted) slashes += c == '/' ? std::string("\\/") : std::string(1, c);
-  // base64 of the key alone, and after the usual word before it.
   std::vector<std::string> list{secret,
                                 quoted,
                                 slashes,
                                 percent_encoded(secret, true),
                                 percent_encoded(secret, false),
+                                byte_by_byte(secret, "%"),
+                                byte_by_byte(secret, "\\u00"),
+                                byte_by_byte(secret, ""),
                                 to_base64(secret),
-                                to_base64("Bearer " + secret)};
+                                base64_at(secret, 0),
+                                base64_at(secret, 1),
+                                base64_at(secret, 2)};
   std::sort(list.begin(), list.end(), [](const std::string& a, const std::string& b) {
     return a.size() != b.size() ? a.size() > b.size() : a < b;
   });
@@ -181,6 +210,17 @@ Result<Exchange> read_exchange(std::string_view line) {
   }
 }
 
+bool holds_answer(const Exchange& exchange) {
+  if (!exchange.error.empty()) return false;
+  // That a server does not know a route is what it says of itself.
+  if (exchange.stage == ProbeStage::discovery)
+    return exchange.status == 200 || exchange.status == 404;
+  if (exchange.status != 200) return false;
+  const auto responses = read_responses(exchange.body, "answer");
+  return responses && !responses->empty() && responses->front().error.empty() &&
+         !responses->front().choices.empty();
+}
+
 void redact(Exchange& exchange, const std::vector<std::string>& secrets) {
   constexpr std::array<std::string_view, 3> kDropped{"set-cookie", "authorization",
                                                      "proxy-authenticate"};
@@ -194,7 +234,10 @@ void redact(Exchange& exchange, const std::vector<std::string>& secrets) {
       replace_all(exchange.error, spelling);
       replace_all(exchange.url, spelling);
       replace_all(exchange.request, spelling);
-      for (auto& [name, value] : exchange.headers) replace_all(value, spelling);
+      for (auto& [name, value] : exchange.headers) {
+        replace_all(name, spelling);
+        replace_all(value, spelling);
+      }
     }
   }
 }

@@ -46,8 +46,13 @@ struct Exchange {
 // Errors: malformed.
 [[nodiscard]] Result<Exchange> read_exchange(std::string_view line);
 
+// Whether it need not be asked again: an answer that came whole, or one to a question about the
+// server. An error in the body of a 200 is none.
+[[nodiscard]] bool holds_answer(const Exchange& exchange);
+
 // Every occurrence of a credential becomes "[key]": as it is, and as JSON, a URL or base64 spell
-// it. Headers that hold credentials of their own (cookies) are left out.
+// it, whatever the case of its letters. Headers that hold credentials of their own (cookies) are
+// left out. What a server makes of a key by turning, cutting or enciphering it is not recognised.
 void redact(Exchange& exchange, const std::vector<std::string>& secrets);
 
 }  // namespace driftscope

@@ -73,7 +73,8 @@ class Sets {
 // same, again by the numbers.
 class Ladder {
  public:
-  Ladder(double temperature, ProbeReport& report) : m_temperature(temperature), m_report(report) {
+  Ladder(std::optional<double> temperature, ProbeReport& report)
+      : m_temperature(temperature), m_report(report) {
     for (const ProbeGroup& group : report.groups) {
       if (group.stage == ProbeStage::alone) m_alone.push_back(&group);
     }
@@ -142,11 +143,16 @@ class Ladder {
     for (const ProbeGroup& group : m_report.groups) {
       if (group.unique < 2) continue;
       const std::int64_t steps = sampled_steps(group);
-      if (m_temperature > 0.0) {
+      if (!m_temperature && steps > 0) {
+        conclude(ProbeCause::sampling,
+                 fmt::format("{}: the server takes no temperature, and {} tokens were not the most "
+                             "likely ones: it samples in its own way",
+                             name_of(group), steps));
+      } else if (m_temperature.value_or(0.0) > 0.0) {
         conclude(ProbeCause::sampling,
                  fmt::format("{}: temperature {} was asked for, and the seed did not make the "
                              "answers equal: {} different of {}",
-                             name_of(group), m_temperature, group.unique, group.answered));
+                             name_of(group), *m_temperature, group.unique, group.answered));
       } else if (steps > 0) {
         conclude(ProbeCause::sampling,
                  fmt::format("{}: {} tokens were not the most likely ones although temperature 0 "
@@ -347,7 +353,7 @@ class Ladder {
     return {};
   }
 
-  double m_temperature;
+  std::optional<double> m_temperature;  // empty: the server refuses the field
   By m_by = By::text;
   ProbeReport& m_report;
   std::vector<const ProbeGroup*> m_alone;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <tuple>
 
 #include "analysis/import/json_document.h"
@@ -11,6 +12,7 @@
 #include "analysis/responses/response_compare.h"
 #include "analysis/responses/response_lint.h"
 #include "analysis/responses/response_set.h"
+#include "kernels/base/display_text.h"
 
 namespace driftscope {
 namespace {
@@ -49,18 +51,71 @@ void number_texts(std::vector<ProbeGroup>& groups) {
     for (const std::size_t member : clusters[i].members)
       classes[member] = static_cast<std::int64_t>(i);
   }
+  // What was thought before it, and why it ended, are part of an answer.
+  std::map<std::tuple<std::int64_t, std::string, std::string>, std::int64_t> known;
   auto next = classes.begin();
   for (ProbeGroup& group : groups) {
-    const auto end = next + static_cast<std::ptrdiff_t>(group.responses.size());
-    group.text_class.assign(next, end);
-    next = end;
+    for (const Response& response : group.responses) {
+      const ResponseChoice& choice = response.choices[0];
+      const auto [place, is_new] =
+          known.try_emplace({*next++, choice.reasoning.text,
+                             std::string(normalised_finish_reason(choice.finish_reason))},
+                            static_cast<std::int64_t>(known.size()));
+      group.text_class.push_back(place->second);
+    }
     group.unique = count_classes(group.text_class);
   }
 }
 
+template <class Visit>
+void each_logprob(Response& response, Visit&& visit) {
+  for (ResponseChoice& choice : response.choices) {
+    for (ResponseStep& step : choice.content.steps) {
+      visit(step.logprob);
+      for (TokenAlternative& other : step.alternatives) visit(other.logprob);
+    }
+  }
+}
+
+// One server prints all of its answers alike: the longest number tells the digits of all. What an
+// answer with short numbers hides would depend on which answer comes first.
+void share_decimals(std::vector<ProbeGroup>& groups) {
+  std::map<std::int64_t, int> decimals;  // by replica; -1: as many as a float holds
+  for (ProbeGroup& group : groups) {
+    for (Response& response : group.responses) {
+      int& most = decimals.try_emplace(group.replica, 0).first->second;
+      each_logprob(response, [&](const Logprob& value) {
+        if (!value.usable()) return;
+        most = most < 0 || value.decimals < 0 ? -1 : std::max(most, value.decimals);
+      });
+    }
+  }
+  for (ProbeGroup& group : groups) {
+    for (Response& response : group.responses) {
+      each_logprob(response, [&](Logprob& value) { value.decimals = decimals[group.replica]; });
+    }
+  }
+}
+
+bool differ(const Logprob& a, const Logprob& b) {
+  if (!a.usable() || !b.usable()) return a.state != b.state;
+  return std::abs(a.value - b.value) > print_tolerance(a) + print_tolerance(b);
+}
+
+// Chosen tokens and what is listed beside them, as long as the tokens are the same.
 bool same_numbers(const Response& a, const Response& b) {
-  const ResponseComparison c = compare_responses(a, 0, b, 0);
-  return !c.drift.first_step.has_value();
+  const auto& steps_a = a.choices[0].content.steps;
+  const auto& steps_b = b.choices[0].content.steps;
+  for (std::size_t i = 0; i < std::min(steps_a.size(), steps_b.size()); ++i) {
+    if (!same_token(steps_a[i].token, steps_b[i].token)) return true;
+    if (differ(steps_a[i].logprob, steps_b[i].logprob)) return false;
+    for (const TokenAlternative& of_a : steps_a[i].alternatives) {
+      for (const TokenAlternative& of_b : steps_b[i].alternatives) {
+        if (same_token(of_a.token, of_b.token) && differ(of_a.logprob, of_b.logprob)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 // The first answers of each class stand for it. Beyond so many classes each answer is its own.
@@ -128,6 +183,7 @@ std::vector<ProbeGroup> group_exchanges(const std::vector<Exchange>& exchanges) 
   }
   std::vector<ProbeGroup> list;
   for (auto& [key, group] : groups) list.push_back(std::move(group));
+  share_decimals(list);
   number_texts(list);
   number_numbers(list);
   return list;
@@ -163,20 +219,28 @@ std::string version_of(const Response& response) {
   return version;
 }
 
-double temperature_asked(const std::vector<Exchange>& exchanges) {
+std::optional<double> temperature_asked(const std::vector<Exchange>& exchanges) {
   for (const Exchange& exchange : exchanges) {
     if (exchange.request.empty()) continue;
     JsonDocument document;
     if (!document.parse(exchange.request)) continue;
-    return document.root()["temperature"].number().value_or(0.0);
+    return document.root()["temperature"].number();
   }
-  return 0.0;
+  return std::nullopt;
 }
 
 std::string parting(const Response& a, const Response& b) {
   const ResponseComparison c = compare_responses(a, 0, b, 0);
   if (c.divergence || !c.texts_equal) return c.verdict;
-  if (!c.drift.first_step) return {};
+  const ResponseChoice& of_a = a.choices[0];
+  const ResponseChoice& of_b = b.choices[0];
+  if (of_a.reasoning.text != of_b.reasoning.text) return "the reasoning before the answers differs";
+  if (of_a.finish_reason != of_b.finish_reason) {
+    return fmt::format("the texts are equal, they end differently ({} and {})",
+                       escape_for_display(of_a.finish_reason),
+                       escape_for_display(of_b.finish_reason));
+  }
+  if (!c.drift.first_step) return "the texts are equal, the logprobs of tokens not chosen differ";
   return fmt::format("the texts are equal, the logprobs differ by up to {:.3g} (first at step {})",
                      c.drift.max_abs, *c.drift.first_step);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -19,9 +20,9 @@ namespace driftscope {
 [[nodiscard]] std::vector<ProbeVersion> versions_of(const std::vector<Exchange>& exchanges);
 // Model, fingerprint, provider and revision of the weights that an answer names.
 [[nodiscard]] std::string version_of(const Response& response);
-// What was asked for in the first sample; 0 where it cannot be read.
-[[nodiscard]] double temperature_asked(const std::vector<Exchange>& exchanges);
-// In words, how two answers part: by their texts, else by their numbers; empty where they do not.
+// What was asked for in the first sample; empty where the server refused the field.
+[[nodiscard]] std::optional<double> temperature_asked(const std::vector<Exchange>& exchanges);
+// In words, how two answers of different classes part: by their texts, else by their numbers.
 [[nodiscard]] std::string parting(const Response& a, const Response& b);
 
 // Chance that classes line up with groups of these sizes, each group one class of its own, if the

@@ -20,6 +20,7 @@ namespace {
 
 constexpr int kInconclusive = 3;
 constexpr std::size_t kMostKeyBytes = 4096;
+constexpr std::size_t kLeastKeyBytes = 8;
 
 struct ProbeOptions {
   std::vector<std::string> endpoints;
@@ -85,6 +86,13 @@ Result<std::string> read_messages(const ProbeOptions& options) {
   return nlohmann::ordered_json::array({{{"role", "user"}, {"content", options.prompt}}}).dump();
 }
 
+// Every line of a probe's file begins like this.
+bool is_cut_exchange(std::string_view line) {
+  constexpr std::string_view kBegin = R"({"stage":")";
+  const std::size_t common = std::min(line.size(), kBegin.size());
+  return line.substr(0, common) == kBegin.substr(0, common);
+}
+
 // What an earlier probe wrote to the same file. A line that was cut off is left out.
 // Of one that was asked again, the last counts.
 Result<std::vector<Exchange>> read_earlier(const std::string& path) {
@@ -92,6 +100,7 @@ Result<std::vector<Exchange>> read_earlier(const std::string& path) {
   std::map<std::string, std::size_t> places;
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return exchanges;
+  if (!std::filesystem::is_regular_file(path, code)) return exchanges;  // /dev/stdout and the like
   auto mapped = MappedFile::open(path);
   if (!mapped) return tl::unexpected(mapped.error());
   std::string_view text = mapped->bytes();
@@ -100,7 +109,13 @@ Result<std::vector<Exchange>> read_earlier(const std::string& path) {
     const std::size_t end = text.find('\n');
     const std::string_view line = text.substr(0, end);
     ++number;
-    if (end == std::string_view::npos) break;
+    if (end == std::string_view::npos) {
+      // The rest of a line that was cut off while it was written, never another file's.
+      if (is_cut_exchange(line)) break;
+      return fail(ErrorKind::malformed,
+                  fmt::format("{}: is no file of a probe; give another file with -o",
+                              escape_for_display(path)));
+    }
     auto exchange = read_exchange(line);
     if (!exchange) {
       return fail(ErrorKind::malformed,
@@ -121,7 +136,7 @@ Result<std::vector<Exchange>> read_earlier(const std::string& path) {
 // Cuts off a last line without its end, so that the next one begins on a line of its own.
 Result<void> drop_half_line(const std::string& path) {
   std::error_code code;
-  if (!std::filesystem::exists(path, code)) return {};
+  if (!std::filesystem::is_regular_file(path, code)) return {};
   std::uintmax_t keep = 0;
   {
     auto mapped = MappedFile::open(path);
@@ -138,6 +153,17 @@ Result<void> drop_half_line(const std::string& path) {
 
 Result<ProbePlan> make_plan(const ProbeOptions& options) {
   ProbePlan plan = options.plan;
+  const auto within = [](double value, double low, double high) {
+    return value >= low && value <= high;  // false for NaN
+  };
+  if (!within(plan.limits.total_seconds, 0.001, 86'400.0))
+    return fail(ErrorKind::usage, "--timeout: give seconds from 0.001 to 86400");
+  if (!within(plan.first_pause_seconds, 0.0, 3600.0))
+    return fail(ErrorKind::usage, "--first-pause: give seconds from 0 to 3600");
+  if (!within(plan.requests_per_second, 0.0, 1e6))
+    return fail(ErrorKind::usage, "--rate: give requests a second from 0 (no limit) to 1000000");
+  if (!within(plan.request.temperature, 0.0, 100.0))
+    return fail(ErrorKind::usage, "--temperature: give a number from 0 to 100");
   plan.endpoints = options.endpoints;
   for (const std::string& endpoint : plan.endpoints) {
     if (origin_of(endpoint).empty()) {
@@ -155,6 +181,12 @@ Result<ProbePlan> make_plan(const ProbeOptions& options) {
   auto key = read_key(options);
   if (!key) return tl::unexpected(key.error());
   plan.key = std::move(*key);
+  if (!plan.key.empty() && plan.key.size() < kLeastKeyBytes) {
+    return fail(ErrorKind::usage,
+                fmt::format("the key has {} characters: taking so short a one out of what a server "
+                            "says would take words out of its answers; give one of {} or more",
+                            plan.key.size(), kLeastKeyBytes));
+  }
   auto messages = read_messages(options);
   if (!messages) return tl::unexpected(messages.error());
   plan.request.messages = std::move(*messages);
@@ -180,10 +212,7 @@ Result<void> ask(const ProbeOptions& options, CommandContext& context,
   auto plan = make_plan(options);
   if (!plan) return tl::unexpected(plan.error());
   if (auto dropped = drop_half_line(options.output); !dropped) return dropped;
-  // An exchange without an answer is asked again.
-  std::erase_if(exchanges, [](const Exchange& e) {
-    return e.stage != ProbeStage::discovery && (e.status != 200 || !e.error.empty());
-  });
+  std::erase_if(exchanges, [](const Exchange& e) { return !holds_answer(e); });  // asked again
   std::ofstream file(options.output, std::ios::binary | std::ios::app);
   const auto failed = [&] {
     return fail(ErrorKind::output, fmt::format("{}: cannot be written; give another file with -o",

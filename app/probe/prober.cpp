@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "analysis/import/json_document.h"
+#include "kernels/base/display_text.h"
 
 namespace driftscope {
 namespace {
@@ -77,14 +78,23 @@ std::string join_url(const std::string& base, std::string_view route) {
 Prober::Prober(ProbePlan plan, const std::vector<Exchange>& earlier, ExchangeTaker take)
     : m_plan(std::move(plan)), m_take(std::move(take)) {
   for (const Exchange& exchange : earlier) {
-    const bool asked = exchange.stage != ProbeStage::discovery;
-    if (asked && (exchange.status != 200 || !exchange.error.empty())) continue;
+    if (!holds_answer(exchange)) continue;
     m_done.insert(exchange.key());
     learn_model(exchange);
   }
 }
 
 Result<void> Prober::check_same_question(const Exchange& exchange) const {
+  const auto replica = static_cast<std::size_t>(exchange.replica);
+  const bool known = replica < m_plan.endpoints.size() &&
+                     exchange.url.starts_with(join_url(m_plan.endpoints[replica], "/..") + "/");
+  if (!known) {
+    return fail(
+        ErrorKind::usage,
+        fmt::format("its answers are those of another endpoint ({}); give another file with "
+                    "-o, or --from-file to report on this one",
+                    exchange.url));
+  }
   if (exchange.stage == ProbeStage::discovery) return {};
   const Json asked = Json::parse(exchange.request, nullptr, false);
   const Json now = Json::parse(body_of(exchange.replica), nullptr, false);
@@ -223,11 +233,30 @@ void Prober::perform(HttpClient& client, Exchange& exchange, const std::stop_tok
     if (exchange.status != 0) m_reached.insert(exchange.replica);
     if (exchange.status == 0) m_unreached[exchange.replica] = exchange.error;
   }
+  if (sample) note_refusal(exchange);
   const auto given_up = m_given_up.find(exchange.replica);
   if (sample && given_up != m_given_up.end()) {
     exchange.given_up.assign(given_up->second.begin(), given_up->second.end());
   }
   if (!sample) learn_model(exchange);
+}
+
+// What no second request will change: a wrong address, no right to ask.
+void Prober::note_refusal(const Exchange& exchange) {
+  const bool key = exchange.status == 401 || exchange.status == 403;
+  if (!key && exchange.status != 404) return;
+  JsonDocument document;
+  std::string said;
+  if (document.parse(exchange.body)) {
+    const JsonValue error = document.root()["error"];
+    said = error.is_text() ? error.text() : error["message"].text();
+    if (said.empty()) said = document.root()["message"].text();
+  }
+  m_refusal = fmt::format(
+      "{}: HTTP {}{}; {}", exchange.url, exchange.status,
+      said.empty() ? "" : " (\"" + escape_for_display(said.substr(0, 200)) + "\")",
+      key ? "give the key with --key-env or --key-file"
+          : "check that the endpoint ends as the server wants it (/v1 mostly), and --model");
 }
 
 void Prober::learn_model(const Exchange& exchange) {
@@ -290,6 +319,10 @@ Result<void> Prober::run(const std::stop_token& stop,
   if (auto reached = check_reached(); !reached) return reached;
   for (std::size_t replica = 0; replica < m_plan.endpoints.size(); ++replica) {
     auto tasks = sample_tasks(ProbeStage::alone, static_cast<std::int64_t>(replica), 1);
+    std::vector<Task> first{tasks.front()};
+    tasks.erase(tasks.begin());
+    if (auto done = run_tasks(std::move(first), 1, stop); !done) return done;
+    if (!m_refusal.empty()) return fail(ErrorKind::malformed, m_refusal);
     if (auto done = run_tasks(std::move(tasks), 1, stop); !done) return done;
   }
   for (const std::int64_t concurrency : m_plan.concurrency) {

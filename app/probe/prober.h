@@ -49,7 +49,8 @@ class Prober {
  public:
   // `earlier`: exchanges that a resumed probe has already; those that failed are asked again.
   Prober(ProbePlan plan, const std::vector<Exchange>& earlier, ExchangeTaker take);
-  // Errors: what `take` returned; interrupted; malformed, when a server cannot be reached at all.
+  // Errors: what `take` returned; interrupted; malformed, when a server cannot be reached at all or
+  // refuses the first request for good (401, 403, 404).
   [[nodiscard]] Result<void> run(const std::stop_token& stop,
                                  const std::function<void(std::int64_t, std::int64_t)>& progress);
   [[nodiscard]] std::int64_t total() const;
@@ -67,6 +68,7 @@ class Prober {
                                                std::int64_t concurrency) const;
   // The first model that a server lists is asked where none was named.
   void learn_model(const Exchange& exchange);
+  void note_refusal(const Exchange& exchange);
   [[nodiscard]] std::string body_of(std::int64_t replica) const;
   [[nodiscard]] Result<void> run_tasks(std::vector<Task> tasks, std::int64_t concurrency,
                                        const std::stop_token& stop);
@@ -85,6 +87,7 @@ class Prober {
   std::set<std::int64_t> m_reached;                          // replicas that answered anything
   std::map<std::int64_t, std::string> m_unreached;           // and what went wrong with others
   std::map<std::int64_t, std::string> m_models;              // by replica, where none was named
+  std::string m_refusal;  // why no further request makes sense; empty: none seen
   std::int64_t m_finished = 0;
   double m_next_start = 0.0;  // seconds of the steady clock
 };

@@ -65,6 +65,7 @@ struct Shape {
   Json usage;
   Json logprobs;  // null: none
   std::string text;
+  std::string reasoning = {};
 };
 
 std::string whole_body(const Shape& shape) {
@@ -72,6 +73,7 @@ std::string whole_body(const Shape& shape) {
               {"message", {{"role", "assistant"}, {"content", shape.text}}},
               {"finish_reason", "stop"}};
   if (!shape.logprobs.is_null()) choice["logprobs"] = shape.logprobs;
+  if (!shape.reasoning.empty()) choice["message"]["reasoning_content"] = shape.reasoning;
   Json body = shape.head;
   body["object"] = "chat.completion";
   body["choices"] = Json::array({choice});
@@ -119,6 +121,11 @@ bool LoopbackServer::refuse(const std::string& text, std::int64_t number, void* 
   }
   if (number < b.server_errors) {
     out.status = 500;
+    return true;
+  }
+  if (b.refuses_all != 0 || b.error_bodies) {
+    out.status = b.error_bodies ? 200 : b.refuses_all;
+    out.set_content(R"({"error":{"message":"no such luck"}})", "application/json");
     return true;
   }
   const Json body = Json::parse(text, nullptr, false);
@@ -183,6 +190,7 @@ void LoopbackServer::answer(const void* input, void* output) {
               .usage = {{"prompt_tokens", 5}, {"completion_tokens", 2}},
               .logprobs = {},
               .text = chosen.text};
+  if (number % 2 == 1) shape.reasoning = b.reasoning_in_turns;
   if (!b.answer_uncached.empty())
     shape.usage["prompt_tokens_details"] = {{"cached_tokens", chosen.cached}};
   if (asked.value("logprobs", false))

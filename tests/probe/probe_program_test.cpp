@@ -114,6 +114,34 @@ TEST(ProbeProgramFiles, AnotherQuestionToTheSameFileIsRefused) {
   EXPECT_NE(refused.err.find("messages"), std::string::npos) << refused.err;
 }
 
+TEST(ProbeProgramFiles, AnotherFileIsLeftAlone) {
+  LoopbackServer server({});
+  const test::ScratchFolder folder;
+  const std::string precious = R"({"my":"precious results"})";  // without an end of line
+  test::write_file(folder.path() / "p.json", precious);
+  const auto refused = test::run_program(
+      {"probe", "--endpoint", server.url(), "--prompt", "A", "-o", "p.json"}, folder.path());
+  EXPECT_EQ(refused.exit_code, 4);
+  EXPECT_EQ(test::read_file(folder.path() / "p.json"), precious);
+  EXPECT_EQ(server.requests(), 0);
+}
+
+TEST(ProbeProgramFiles, NumbersThatMakeNoSenseAreWrongUsage) {
+  const test::ScratchFolder folder;
+  for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{
+           {"--timeout", "-1"}, {"--timeout", "nan"}, {"--rate", "-5"}, {"--temperature", "nan"}}) {
+    const auto result = test::run_program({"probe", "--endpoint", "http://127.0.0.1:9/v1",
+                                           "--prompt", "A", "-o", "p.jsonl", option, value},
+                                          folder.path());
+    EXPECT_EQ(result.exit_code, 2) << option << ' ' << value << ' ' << result.err;
+  }
+  test::write_file(folder.path() / "key", "token\n");
+  const auto short_key = test::run_program({"probe", "--endpoint", "http://127.0.0.1:9/v1",
+                                            "--prompt", "A", "-o", "p.jsonl", "--key-file", "key"},
+                                           folder.path());
+  EXPECT_EQ(short_key.exit_code, 2);
+}
+
 TEST(ProbeProgramFiles, AFileWithoutExchangesIsNamed) {
   const test::ScratchFolder folder;
   const auto result =

@@ -165,6 +165,65 @@ TEST(Probe, StreamsAreReadToTheirEnd) {
   }
 }
 
+TEST(Probe, ReasoningThatChangesIsAChange) {
+  const Outcome outcome = probe({.reasoning_in_turns = "Hm."});
+  EXPECT_EQ(outcome.report.cause, ProbeCause::unstable_alone) << outcome.report.sentence;
+  EXPECT_NE(outcome.report.sentence.find("reasoning"), std::string::npos);
+}
+
+TEST(Probe, WhatIsRefusedForGoodIsAskedOnce) {
+  LoopbackServer server({.refuses_all = 401});
+  const Outcome outcome = probe_by(plan_for({server.url()}));
+  ASSERT_FALSE(outcome.result);
+  EXPECT_EQ(server.requests(), 1);
+  EXPECT_NE(outcome.result.error().message.find("no such luck"), std::string::npos);
+  EXPECT_NE(outcome.result.error().message.find("--key-env"), std::string::npos);
+}
+
+TEST(Probe, ErrorsInBodiesAreAskedAgain) {
+  LoopbackServer server({.error_bodies = true});
+  const ProbePlan plan = plan_for({server.url()});
+  const Outcome first = probe_by(plan);
+  EXPECT_EQ(first.report.cause, ProbeCause::not_enough);
+  const std::int64_t asked = server.requests();
+  static_cast<void>(probe_by(plan, first.exchanges));
+  EXPECT_EQ(server.requests(), 2 * asked);
+}
+
+TEST(Probe, AnswersOfAnotherServerAreNotMixedIn) {
+  LoopbackServer one({});
+  LoopbackServer other({});
+  const Outcome first = probe_by(plan_for({one.url()}));
+  const Prober prober(plan_for({other.url()}), {}, {});
+  const auto same = prober.check_same_question(first.exchanges.back());
+  ASSERT_FALSE(same);
+  EXPECT_NE(same.error().message.find(one.url()), std::string::npos);
+}
+
+Exchange alone(std::int64_t index, const std::string& logprob) {
+  Exchange exchange;
+  exchange.stage = ProbeStage::alone;
+  exchange.index = index;
+  exchange.status = 200;
+  exchange.body = R"({"object":"chat.completion","choices":[{"index":0,"message":{"content":"x"},)"
+                  R"("finish_reason":"stop","logprobs":{"content":[{"token":"x","logprob":)" +
+                  logprob + R"(,"top_logprobs":[]}]}}]})";
+  return exchange;
+}
+
+TEST(Ladder, AShortNumberHidesNothingWhateverTheOrder) {
+  // One server prints all to the digits of the longest: four different values.
+  const std::vector<std::string> values{"-0.1", "-0.1004", "-0.0996", "-0.12"};
+  for (std::size_t turn = 0; turn < values.size(); ++turn) {
+    std::vector<Exchange> exchanges;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      exchanges.push_back(alone(static_cast<std::int64_t>(i), values[(i + turn) % 4]));
+    const ProbeReport report = climb_ladder(exchanges);
+    EXPECT_EQ(report.cause, ProbeCause::unstable_alone) << report.sentence;
+    EXPECT_EQ(report.groups.at(0).unique_numbers, 4);
+  }
+}
+
 TEST(Ladder, ChancesAreThoseOfCounting) {
   // Two classes in two groups of 4: two of the 8-choose-4 ways.
   EXPECT_NEAR(chance_of_separation({4, 4}), 2.0 / 70.0, 1e-15);
@@ -237,11 +296,14 @@ TEST(Probe, TheKeyIsInNothingThatIsWritten) {
   // As it is, in a URL, in JSON with escaped slashes, in base64.
   const Outcome outcome = probe(
       {.echoes = std::string(kKey) + R"( sk-test%2F0123456789%2Babc sk-test\/0123456789+abc )" +
-                 "c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw=="});
+                 "c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw== SK-TEST/0123456789+ABC "
+                 "%73%6b%2d%74%65%73%74%2f%30%31%32%33%34%35%36%37%38%39%2b%61%62%63 "
+                 "eHNrLXRlc3QvMDEyMzQ1Njc4OSthYmM"});
   std::string written = probe_json(outcome.report) + probe_text(outcome.report);
   for (const Exchange& exchange : outcome.exchanges) written += exchange_line(exchange);
-  for (const char* spelling : {kKey, "sk-test%2F0123456789%2Babc", R"(sk-test\\/0123456789+abc)",
-                               "c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw=="}) {
+  for (const char* spelling :
+       {kKey, "sk-test%2F0123456789%2Babc", R"(sk-test\\/0123456789+abc)",
+        "c2stdGVzdC8wMTIzNDU2Nzg5K2FiYw", "SK-TEST", "%73%6b%2d", "NrLXRlc3QvMDEyMzQ1Njc4OSthYm"}) {
     EXPECT_EQ(written.find(spelling), std::string::npos) << spelling;
   }
   EXPECT_NE(written.find("[key]"), std::string::npos);
