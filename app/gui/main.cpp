@@ -98,6 +98,10 @@ Result<Options> read_options(const QCommandLineParser& parser) {
                                       : "a capture is named among responses; name it alone");
   }
   options.page = parser.value(QStringLiteral("page"));
+  const QStringList pages{QString(), QStringLiteral("pair"), QStringLiteral("all"),
+                          QStringLiteral("population")};
+  if (!pages.contains(options.page))
+    return fail(ErrorKind::usage, "--page: write pair, all or population");
   options.render = parser.isSet(QStringLiteral("render"));
   options.screenshot = parser.value(QStringLiteral("screenshot"));
   options.request.path = parser.value(QStringLiteral("output"));
@@ -168,6 +172,21 @@ int run_render(const Options& options) {
   return done ? 0 : complain(done.error());
 }
 
+// A page that these answers do not have would be waited for without end.
+Result<void> check_page(const Options& options) {
+  if (options.page.isEmpty() || options.page == QLatin1String("pair")) return {};
+  const std::atomic<Generation> newest{0};
+  const auto files = read_response_files(options.files, 0, newest);
+  if (!files) return tl::unexpected(files.error());
+  if (options.page == QLatin1String("population") && !is_population(**files)) {
+    return fail(ErrorKind::usage,
+                "--page population: needs two files of which one has several samples of a prompt");
+  }
+  if ((*files)->answers.size() < 2)
+    return fail(ErrorKind::usage, "--page all: needs two answers or more");
+  return {};
+}
+
 // Ends with what the page needs, or with an error.
 void wait_for_answers(MainWindow& window, const Options& options) {
   QEventLoop loop;
@@ -207,6 +226,9 @@ void wait_for_capture(MainWindow& window, const Options& options) {
 }
 
 int run_screenshot(const Options& options) {
+  if (are_responses(options.files)) {
+    if (const auto checked = check_page(options); !checked) return complain(checked.error());
+  }
   MainWindow window(nullptr);
   window.resize(options.size_given ? options.request.size : QSize(1280, 800));
   window.show();
