@@ -32,11 +32,10 @@ function(driftscope_room name)
   driftscope_unity(${name})
 endfunction()
 
-# Several files of a room in one unit, where DRIFTSCOPE_UNITY says so: the headers cost more than the
-# files. Names in anonymous namespaces must therefore differ within a room. Not the kernels: each
-# variant stays a unit of its own.
+# Several files of a room of the engine in one unit, where DRIFTSCOPE_UNITY says so: the headers cost
+# more than the files. Names in anonymous namespaces must therefore differ within such a room.
 function(driftscope_unity name)
-  if(NOT DRIFTSCOPE_UNITY OR CMAKE_CURRENT_SOURCE_DIR MATCHES "/kernels")
+  if(NOT DRIFTSCOPE_UNITY OR NOT CMAKE_CURRENT_SOURCE_DIR MATCHES "/engine/")
     return()
   endif()
   # -Wshadow and -Wsubobject-linkage would warn of one file's names in another's; the build without
