@@ -6,7 +6,7 @@
 
 #include "analysis/compare/findings.h"
 #include "analysis/probe/ladder_parts.h"
-#include "analysis/responses/response_lint.h"
+#include "analysis/responses/response_overview.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
@@ -101,27 +101,11 @@ void add_movement(ProbeReport& report) {
 
 // What is odd about the numbers themselves, once for all answers.
 void add_oddities(ProbeReport& report) {
-  struct Seen {
-    std::int64_t count = 0;
-    Finding first;
-  };
-  std::map<std::string, Seen> seen;
-  std::int64_t answers = 0;
+  std::vector<const Response*> responses;
   for (const ProbeGroup& group : report.groups) {
-    for (const Response& response : group.responses) {
-      ++answers;
-      std::set<std::string> here;
-      for (Finding& finding : lint_response(response)) {
-        if (finding.severity == Severity::info || !here.insert(finding.id).second) continue;
-        Seen& entry = seen[finding.id];
-        if (++entry.count == 1) entry.first = std::move(finding);
-      }
-    }
+    for (const Response& response : group.responses) responses.push_back(&response);
   }
-  for (auto& [id, entry] : seen) {
-    entry.first.text = fmt::format("{} of {} answers: {}", entry.count, answers, entry.first.text);
-    report.findings.push_back(std::move(entry.first));
-  }
+  for (Finding& finding : common_findings(responses)) report.findings.push_back(std::move(finding));
 }
 
 }  // namespace

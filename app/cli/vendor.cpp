@@ -11,6 +11,7 @@
 #include "analysis/responses/kld_statistics.h"
 #include "analysis/responses/response_documents.h"
 #include "analysis/responses/response_lint.h"
+#include "analysis/responses/response_overview.h"
 #include "analysis/responses/sample_groups.h"
 #include "app/cli/command.h"
 #include "app/cli/vendor_checks.h"
@@ -182,16 +183,21 @@ Outcome many(const std::vector<Response>& responses) {
     Json members = Json::array();
     for (const std::size_t index : cluster.members) members.push_back(answers[index].name());
     groups.push_back({{"size", cluster.members.size()}, {"members", members}});
-    outcome.text += fmt::format("  {:>5} times: \"{}\"  (first {})\n", cluster.members.size(),
-                                escape_for_display(cluster.text.substr(0, 60)),
-                                escape_for_display(answers[cluster.members.front()].name()));
   }
+  outcome.text += clusters_text(answers, clusters) + errors_text(responses);
   outcome.json["clusters"] = groups;
   Json matrix = Json::array();
   std::vector<AnswerPair> pairs;
   const std::size_t shown = std::min(answers.size(), kMostInMatrix);
+  std::int64_t other_questions = 0;
   for (std::size_t i = 0; i < shown; ++i) {
     for (std::size_t j = i + 1; j < shown; ++j) {
+      const std::string& id_a = answers[i].response->custom_id;
+      const std::string& id_b = answers[j].response->custom_id;
+      if (!id_a.empty() && !id_b.empty() && id_a != id_b) {
+        ++other_questions;
+        continue;
+      }
       pairs.push_back(
           {fmt::format("{} {}", i, j), compare_responses(*answers[i].response, answers[i].choice,
                                                          *answers[j].response, answers[j].choice)});
@@ -209,8 +215,17 @@ Outcome many(const std::vector<Response>& responses) {
   outcome.tier = weakest_tier(pairs);
   outcome.json["verdict"] = std::string(name_of(outcome.tier));
   if (!pairs.empty()) outcome.text += fmt::format("pairs: {}\n", counts_text(pairs));
+  if (other_questions > 0) {
+    outcome.text += fmt::format("{} pairs of other custom_ids are other questions: not compared\n",
+                                other_questions);
+  }
   if (shown < answers.size())
     outcome.text += fmt::format("pairs of the first {} answers only\n", shown);
+  std::vector<const Response*> all;
+  for (const Response& response : responses) {
+    if (!response.choices.empty()) all.push_back(&response);
+  }
+  outcome.text += findings_text(common_findings(all));
   return outcome;
 }
 
