@@ -51,7 +51,8 @@ void check_signature(const Place& place) {
   if (got < head.size() || !std::equal(kSignature.begin(), kSignature.end(), head.begin())) {
     throw Hdf5Failure{Error{place.kind,
                             fmt::format("{}: not an HDF5 file (offset 0 has no HDF5 signature); "
-                                        "name a capture written by driftscope",
+                                        "name a capture written by driftscope (answers of servers: "
+                                        "driftscope vendor; logits: driftscope import)",
                                         place.file),
                             {}}};
   }
