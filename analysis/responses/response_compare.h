@@ -80,6 +80,8 @@ struct ResponseComparison {
   // Of two texts that differ; empty where they are equal or one is missing.
   std::optional<Similarity> similarity = {};
   Tier tier = Tier::inconclusive;
+  // The strongest tier that nothing contradicts: better than `tier` where evidence is absent.
+  Tier at_best = Tier::inconclusive;
   std::string verdict;  // one sentence
   std::vector<Finding> findings = {};
 };

@@ -83,6 +83,22 @@ std::optional<double> ResponsePair::margin(const Steps& steps, std::size_t at,
   return std::nullopt;
 }
 
+std::optional<double> ResponsePair::least_margin(const Steps& steps, std::size_t at,
+                                                 const TokenText& other_token) {
+  const ResponseStep& step = steps[at];
+  if (!step.logprob.usable() || step.alternatives_left_out > 0 || other_token.lossy) {
+    return std::nullopt;
+  }
+  std::optional<double> lowest;
+  for (const TokenAlternative& other : step.alternatives) {
+    if (other.token.lossy || same_token(other.token, other_token)) return std::nullopt;
+    if (!other.logprob.usable()) continue;
+    lowest = std::min(lowest.value_or(other.logprob.value), other.logprob.value);
+  }
+  if (!lowest) return std::nullopt;
+  return step.logprob.value - *lowest;
+}
+
 bool ResponsePair::sampled(const ResponseStep& step) {
   const auto rank = rank_of_chosen(step);
   return rank && rank->first > 1;
@@ -120,16 +136,32 @@ void ResponsePair::explain_divergence() {
                     "any drift",
                     settings));
   }
-  if (steps && (sampled(m_steps_a[at]) || sampled(m_steps_b[at]))) {
-    const char* side =
-        sampled(m_steps_a[at]) ? (sampled(m_steps_b[at]) ? "both sides'" : "A's") : "B's";
-    return set_cause(
-        ResponseCause::sampler,
-        fmt::format("{} token was not its most likely one: it was drawn at a temperature "
-                    "above 0, so two answers differ without any drift",
-                    side));
+  if (steps && explain_by_rank(at)) return;
+  explain_by_margin(divergence, at);
+}
+
+bool ResponsePair::explain_by_rank(std::size_t at) {
+  const bool of_a = sampled(m_steps_a[at]);
+  const bool of_b = sampled(m_steps_b[at]);
+  if (!of_a && !of_b) return false;
+  const char* side = of_a ? (of_b ? "both sides'" : "A's") : "B's";
+  const auto greedy = [](const Response& response) {
+    const auto known = response.temperature ? response.temperature : response.request.temperature;
+    return known && *known == 0.0;
+  };
+  if ((of_a && greedy(m_a)) || (of_b && greedy(m_b))) {
+    set_cause(ResponseCause::unknown,
+              fmt::format("{} token was not its most likely one although the temperature was 0: a "
+                          "grammar, a bias, a penalty, raw and processed values mixed, or drift "
+                          "between choosing and counting",
+                          side));
+    return true;
   }
-  explain_by_margin(divergence);
+  set_cause(ResponseCause::sampler,
+            fmt::format("{} token was not its most likely one: it was drawn at a temperature "
+                        "above 0, so two answers differ without any drift",
+                        side));
+  return true;
 }
 
 bool ResponsePair::margins_mean_something(std::size_t at) const {
@@ -148,35 +180,78 @@ bool ResponsePair::margins_mean_something(std::size_t at) const {
   return fine(m_a, m_steps_a[at]) && fine(m_b, m_steps_b[at]);
 }
 
-void ResponsePair::explain_by_margin(ResponseDivergence& divergence) {
+void ResponsePair::explain_without_margins(const std::string& versions, double least_gap) {
+  if (!versions.empty()) {
+    return set_cause(ResponseCause::version,
+                     fmt::format("{}: another version may have answered; no logprobs at this "
+                                 "step say more",
+                                 versions));
+  }
+  if (least_gap > 0.0) {
+    return set_cause(
+        ResponseCause::unknown,
+        fmt::format("neither side lists the other's token: the two are at least {:.4g} "
+                    "apart, which is not enough to tell whether it is a near-tie",
+                    least_gap));
+  }
+  set_cause(ResponseCause::unknown,
+            "no logprobs of both tokens at this step: whether it is a near-tie cannot be "
+            "told from this evidence");
+}
+
+void ResponsePair::explain_tie(std::size_t at) {
+  // What printing rounds away beyond the digits of a float.
+  const auto rounded = [](const Logprob& value) {
+    Logprob whole = value;
+    whole.decimals = -1;
+    return print_tolerance(value) > print_tolerance(whole);
+  };
+  const Logprob& a = m_steps_a[at].logprob;
+  const Logprob& b = m_steps_b[at].logprob;
+  if (rounded(a) || rounded(b)) {
+    return set_cause(
+        ResponseCause::near_tie,
+        fmt::format("both tokens have the same value as printed, to {} decimals, on both sides: "
+                    "they are at most {:.2g} apart",
+                    rounded(a) && rounded(b) ? std::min(a.decimals, b.decimals)
+                    : rounded(a)             ? a.decimals
+                                             : b.decimals,
+                    2.0 * std::max(print_tolerance(a), print_tolerance(b))));
+  }
+  set_cause(ResponseCause::exact_tie,
+            "both tokens have exactly the same value on both sides: the order in which "
+            "ties are broken decides");
+}
+
+void ResponsePair::explain_by_margin(ResponseDivergence& divergence, std::size_t at) {
   const std::string versions = describe_versions(m_out.versions);
-  if (!divergence.margin_a && !divergence.margin_b) {
-    if (!versions.empty()) {
-      return set_cause(ResponseCause::version,
-                       fmt::format("{}: another version may have answered; no logprobs at this "
-                                   "step say more",
-                                   versions));
-    }
-    return set_cause(ResponseCause::unknown,
-                     "no logprobs of both tokens at this step: whether it is a near-tie cannot be "
-                     "told from this evidence");
+  const std::optional<double>& known_a = divergence.margin_a;
+  const std::optional<double>& known_b = divergence.margin_b;
+  std::optional<double> least_a, least_b;
+  if (divergence.step >= 0 && margins_mean_something(at)) {
+    if (!known_a) least_a = least_margin(m_steps_a, at, m_steps_b[at].token);
+    if (!known_b) least_b = least_margin(m_steps_b, at, m_steps_a[at].token);
   }
-  const double gap = std::max(0.0, divergence.margin_a.value_or(0.0)) +
-                     std::max(0.0, divergence.margin_b.value_or(0.0));
-  const bool both = divergence.margin_a && divergence.margin_b;
-  if (gap == 0.0 && both) {
-    return set_cause(ResponseCause::exact_tie,
-                     "both tokens have exactly the same value on both sides: the order in which "
-                     "ties are broken decides");
-  }
-  const double seen = 2.0 * m_out.drift.max_abs;
-  const double allowed = std::max(2.0 * kBf16LogitStep, seen);
+  const auto part = [](const std::optional<double>& known, const std::optional<double>& least) {
+    return std::max(0.0, known ? *known : least.value_or(0.0));
+  };
+  const double gap = part(known_a, least_a) + part(known_b, least_b);
+  const bool both = known_a && known_b;
+  if (both && gap == 0.0) return explain_tie(at);
+  // Drift that is no rounding excuses no gap.
+  const bool gross = m_out.drift.max_abs > kBugScale;
+  const double of_rounding = 2.0 * kBf16LogitStep;
+  const double allowed = gross ? of_rounding : std::max(of_rounding, 2.0 * m_out.drift.max_abs);
+  if (!known_a && !known_b && gap <= allowed) return explain_without_margins(versions, gap);
+  const char* known = both                 ? "both margins together"
+                      : known_a || known_b ? "one side's margin; the other does not list the token"
+                                           : "neither side lists the other's token";
   const std::string figures = fmt::format(
-      "the two tokens are {:.4g} apart ({}), where bf16 rounding of logits between 16 and 32 "
-      "alone "
-      "moves a gap by up to {:.3g} and the answers' drift before was at most {:.4g}",
-      gap, both ? "both margins together" : "one side's margin; the other does not list the token",
-      2.0 * kBf16LogitStep, m_out.drift.max_abs);
+      "the two tokens are {}{:.4g} apart ({}), where bf16 rounding of logits between 16 and 32 "
+      "alone moves a gap by up to {:.3g} and the answers' drift before was {} {:.4g}{}",
+      both ? "" : "at least ", gap, known, of_rounding, gross ? "a gross" : "at most",
+      m_out.drift.max_abs,
+      gross ? fmt::format(" (token {}), far beyond rounding itself", m_out.drift.argmax_step) : "");
   if (gap <= allowed) return set_cause(ResponseCause::near_tie, figures);
   if (!versions.empty()) {
     return set_cause(ResponseCause::version, fmt::format("{}; {}", versions, figures));

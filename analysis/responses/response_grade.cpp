@@ -12,6 +12,8 @@ namespace {
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 // A softmax in f32 may end this much above 0; more is no logarithm of a probability.
 constexpr double kAboveZero = 1e-5;
+// Beside negative values this much above 0 is a crumb of rounding, too.
+constexpr double kCrumb = 1e-3;
 constexpr int kMostDecimals = 12;  // more are digits of a float, not a rounding
 
 bool holds_replacement(std::string_view text) {
@@ -41,6 +43,8 @@ void mark_lossy(ResponseChannel& channel) {
 struct Values {
   std::int64_t numbers = 0;
   std::int64_t above_zero = 0;
+  std::int64_t above_crumb = 0;
+  std::int64_t below_zero = 0;  // also of alternatives; no probability is
   std::int64_t above_one = 0;
   std::int64_t zeros = 0;
   std::int64_t with_alternatives = 0;  // steps with two that have a value
@@ -51,15 +55,22 @@ std::int64_t usable_alternatives(const ResponseStep& step) {
                        [](const TokenAlternative& other) { return other.logprob.usable(); });
 }
 
+bool below_zero(const Logprob& value) {
+  return value.usable() && value.value < -std::max(kAboveZero, print_tolerance(value));
+}
+
 Values count_values(const Response& response) {
   Values values;
   each_step(response, [&](const ResponseStep& step) {
     if (usable_alternatives(step) + step.alternatives_left_out > 1) ++values.with_alternatives;
     for (const TokenAlternative& other : step.alternatives) {
       if (other.logprob.usable() && other.logprob.value > 1.0) ++values.above_one;
+      if (below_zero(other.logprob)) ++values.below_zero;
     }
     if (!step.logprob.usable()) return;
     ++values.numbers;
+    if (below_zero(step.logprob)) ++values.below_zero;
+    if (step.logprob.value > kCrumb) ++values.above_crumb;
     if (step.logprob.value > kAboveZero) ++values.above_zero;
     if (step.logprob.value > 1.0) ++values.above_one;
     if (step.logprob.value == 0.0) ++values.zeros;
@@ -93,8 +104,9 @@ void each_number(Response& response, const Visit& visit) {
 // response's values are as precise as its longest one, and exact where all of them are multiples
 // of a power of two that short.
 void agree_on_decimals(Response& response) {
-  int most = 0;
+  int most = -1;
   each_number(response, [&](const Logprob& value) { most = std::max(most, value.decimals); });
+  if (most < 0) return;  // exponents throughout, or not printed at all
   bool exact = most > kMostDecimals;
   if (!exact) {
     const double scale = std::ldexp(1.0, most);
@@ -131,8 +143,10 @@ void grade_response(Response& response) {
   const Values values = count_values(response);
   if (values.above_one > 0) {
     response.scale = LogprobScale::logit;
-  } else if (values.above_zero > 0) {
+  } else if (values.above_zero > 0 && values.below_zero == 0) {
     response.scale = LogprobScale::probability;
+  } else if (values.above_crumb > 0) {
+    response.scale = LogprobScale::logit;  // of both signs
   }
   response.fake_certainty = values.numbers > 0 && values.zeros == values.numbers &&
                             values.with_alternatives == 0 &&

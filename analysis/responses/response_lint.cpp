@@ -46,11 +46,11 @@ void find_warnings(const Response& response, Findings& findings) {
 
 void find_scale(const Response& response, Findings& findings) {
   if (response.scale == LogprobScale::logit) {
-    findings.push_back(make_finding(
-        "logits_in_logprob", Severity::warning,
-        "The logprob field holds logits (values above 1): gaps between tokens mean what they say, "
-        "probabilities do not",
-        Json::object()));
+    findings.push_back(make_finding("logits_in_logprob", Severity::warning,
+                                    "The logprob field holds logits (values above 1, or of both "
+                                    "signs): gaps between tokens mean what they say, "
+                                    "probabilities do not",
+                                    Json::object()));
   }
   if (response.scale == LogprobScale::probability) {
     findings.push_back(make_finding(
@@ -182,26 +182,13 @@ void find_fingerprint(const Response& response, Findings& findings) {
       Json::object()));
 }
 
-constexpr std::array kLints{&find_error,
-                            &find_warnings,
-                            &find_scale,
-                            &find_placeholders,
-                            &find_states,
-                            &find_lossy,
-                            &find_text_mismatch,
-                            &find_collisions,
-                            &find_short_lists,
-                            &find_mass,
-                            &find_ties,
-                            &find_repeated_lists,
-                            &find_grid,
-                            &find_coverage,
-                            &find_mean_only,
-                            &find_fingerprint,
-                            &find_bos,
-                            &find_prompt_date,
-                            &find_unlikely_prompt,
-                            &find_ignored_request};
+constexpr std::array kLints{
+    &find_error,          &find_warnings, &find_scale,         &find_placeholders,
+    &find_states,         &find_lossy,    &find_text_mismatch, &find_collisions,
+    &find_short_lists,    &find_crumbs,   &find_mass,          &find_ties,
+    &find_repeated_lists, &find_grid,     &find_coverage,      &find_mean_only,
+    &find_fingerprint,    &find_bos,      &find_prompt_date,   &find_unlikely_prompt,
+    &find_ignored_request};
 
 }  // namespace
 

@@ -106,6 +106,25 @@ void find_short_lists(const Response& response, std::vector<Finding>& findings) 
       Json{{"steps", fewer}, {"most", most}}));
 }
 
+void find_crumbs(const Response& response, std::vector<Finding>& findings) {
+  if (response.scale != LogprobScale::log_probability) return;
+  std::int64_t above = 0;
+  double most = 0.0;
+  each_step(response, [&](const ResponseStep& step) {
+    if (!step.logprob.usable() || step.logprob.value <= 0.0) return;
+    ++above;
+    most = std::max(most, step.logprob.value);
+  });
+  constexpr double kOfFloat = 1e-5;  // a softmax in f32 ends this much above 0
+  if (most <= kOfFloat) return;
+  findings.push_back(make_finding(
+      "logprobs_above_zero", Severity::notice,
+      fmt::format("{} logprob{} above 0, by up to {:.2g}: no probability is above 1, the values "
+                  "were rounded by about as much",
+                  above, above == 1 ? " is" : "s are", most),
+      Json{{"steps", above}, {"most", most}}));
+}
+
 void find_mass(const Response& response, std::vector<Finding>& findings) {
   if (response.scale != LogprobScale::log_probability) return;
   double largest = 0.0;

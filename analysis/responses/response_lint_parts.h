@@ -22,6 +22,7 @@ void each_step(const Response& response, const Visit& visit) {
 void find_states(const Response& response, std::vector<Finding>& findings);
 void find_collisions(const Response& response, std::vector<Finding>& findings);
 void find_short_lists(const Response& response, std::vector<Finding>& findings);
+void find_crumbs(const Response& response, std::vector<Finding>& findings);
 void find_mass(const Response& response, std::vector<Finding>& findings);
 void find_ties(const Response& response, std::vector<Finding>& findings);
 void find_repeated_lists(const Response& response, std::vector<Finding>& findings);

@@ -61,15 +61,34 @@ class ResponsePair {
   void find_joining(ResponseDivergence& divergence) const;
   [[nodiscard]] static std::optional<double> margin(const Steps& steps, std::size_t at,
                                                     const TokenText& other_token);
+  // At least what margin() would be of a token that is not among those listed: the list holds the
+  // largest values. Empty where it cannot be told that it is not.
+  [[nodiscard]] static std::optional<double> least_margin(const Steps& steps, std::size_t at,
+                                                          const TokenText& other_token);
   [[nodiscard]] static bool sampled(const ResponseStep& step);
+  // True where a side's token was not its most likely one; the cause is set.
+  bool explain_by_rank(std::size_t at);
   void set_cause(ResponseCause cause, std::string reason);
   void explain_divergence();
   [[nodiscard]] bool margins_mean_something(std::size_t at) const;
-  void explain_by_margin(ResponseDivergence& divergence);
+  void explain_by_margin(ResponseDivergence& divergence, std::size_t at);
+  void explain_tie(std::size_t at);
+  void explain_without_margins(const std::string& versions, double least_gap);
   void decide();
   void decide_by_prompt();
   void decide_divergence();
   void decide_equal();
+  void decide_equal_without_tokens();
+  void decide_equal_tokens();
+  [[nodiscard]] bool aligned_by_tokens() const;
+  // What else differs beside equal content: no more than `token`, and the verdict says so.
+  void weaken();
+  void weaken_by(std::string id, Severity severity, const std::string& what, bool contradicts);
+  void compare_alternatives();
+  void compare_reasoning();
+  // The largest difference of logprobs of the same reasoning tokens; empty: none beyond printing.
+  [[nodiscard]] std::optional<std::pair<double, std::size_t>> reasoning_drift() const;
+  void compare_finish_reasons();
   void conclude(Tier tier, std::string verdict);
   void collect_findings();
   void add_prompt_finding();
@@ -91,6 +110,9 @@ class ResponsePair {
   std::vector<std::pair<std::size_t, std::size_t>> m_pairs;  // equal tokens, A's and B's step
   ResponseComparison m_out;
 };
+
+// A drift of this size is no rounding of a working server: half a nat is a factor of 1.6.
+inline constexpr double kBugScale = 0.5;
 
 // Bytes that two texts have in common at their fronts.
 [[nodiscard]] std::int64_t common_prefix(std::string_view a, std::string_view b);

@@ -18,9 +18,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A gap of this size is no rounding of a working server: half a nat is a factor of 1.6.
-constexpr double kBugScale = 0.5;
-
 }  // namespace
 
 void ResponsePair::collect_findings() {

@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "kernels/base/display_text.h"
+
 namespace driftscope {
 namespace {
 
@@ -57,9 +59,10 @@ ResponseComparison without_answer(const Response& a, const Response& b) {
   comparison.source_a = a.source;
   comparison.source_b = b.source;
   const Response& failed = a.choices.empty() ? a : b;
-  comparison.verdict = failed.error.empty() ? failed.source + " holds no answer"
+  const std::string source = escape_for_display(failed.source);
+  comparison.verdict = failed.error.empty() ? source + " holds no answer"
                                             : fmt::format("{} is an error, not an answer: {}",
-                                                          failed.source, failed.error);
+                                                          source, escape_for_display(failed.error));
   return comparison;
 }
 
@@ -147,6 +150,12 @@ Tier weakest_tier(const std::vector<AnswerPair>& pairs) {
   Tier weakest = pairs.empty() ? Tier::inconclusive : Tier::bitwise;
   for (const AnswerPair& pair : pairs) weakest = std::max(weakest, pair.comparison.tier);
   return weakest;
+}
+
+Tier best_tier(const std::vector<AnswerPair>& pairs) {
+  Tier best = pairs.empty() ? Tier::inconclusive : Tier::bitwise;
+  for (const AnswerPair& pair : pairs) best = std::max(best, pair.comparison.at_best);
+  return best;
 }
 
 }  // namespace driftscope

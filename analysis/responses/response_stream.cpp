@@ -80,6 +80,39 @@ bool add_alternatives(std::vector<Response>& responses, const std::string& sourc
   return added;
 }
 
+std::vector<ResponseStep*> steps_of(std::vector<Response>& responses, const std::string& source,
+                                    std::int64_t choice_index) {
+  std::vector<ResponseStep*> steps;
+  for (Response& response : responses) {
+    for (ResponseChoice& choice : response.choices) {
+      if (response.source != source || choice.index != choice_index) continue;
+      for (const ResponseStep* step : places_of_visible_steps(compared_channel(choice))) {
+        steps.push_back(const_cast<ResponseStep*>(step));  // of `responses`, which are ours
+      }
+    }
+  }
+  return steps;
+}
+
+// Of steps with equal values: the alternatives whose text differs.
+bool add_differing_alternatives(std::vector<Response>& a, std::vector<Response>& b,
+                                const ResponseComparison& c, LineReader& reader_a,
+                                LineReader& reader_b) {
+  const std::vector<ResponseStep*> of_a = steps_of(a, c.source_a, c.choice_a);
+  const std::vector<ResponseStep*> of_b = steps_of(b, c.source_b, c.choice_b);
+  bool added = false;
+  for (std::size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i) {
+    if (of_a[i]->alternatives_text == of_b[i]->alternatives_text) continue;
+    if (of_a[i]->alternatives_left_out > 0) reader_a.add_alternatives(*of_a[i]);
+    if (of_b[i]->alternatives_left_out > 0) reader_b.add_alternatives(*of_b[i]);
+    added = true;
+  }
+  if (!added) return false;
+  for (Response& response : a) grade_response(response);
+  for (Response& response : b) grade_response(response);
+  return true;
+}
+
 // Where two answers part, the step's alternatives say why: only those are read, and the answers
 // compared again.
 PairedSides compare_with_alternatives(const std::string& key, std::vector<Response>& a,
@@ -89,6 +122,9 @@ PairedSides compare_with_alternatives(const std::string& key, std::vector<Respon
   bool added = false;
   for (const AnswerPair& pair : out.pairs) {
     const ResponseComparison& c = pair.comparison;
+    if (c.tier <= Tier::token && !c.drift.first_step && c.drift.count > 0) {
+      added |= add_differing_alternatives(a, b, c, reader_a, reader_b);
+    }
     if (!c.divergence) continue;
     added |= add_alternatives(a, c.source_a, c.choice_a, c.divergence->step, reader_a);
     added |= add_alternatives(b, c.source_b, c.choice_b, c.divergence->step, reader_b);

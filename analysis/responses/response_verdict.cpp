@@ -105,7 +105,22 @@ void ResponsePair::decide() {
   }
   if (!m_out.tools_equal) return conclude(Tier::different, "the tool calls differ");
   if (m_out.divergence) return decide_divergence();
+  const auto refuses = [](const ResponseChoice& choice) {
+    return choice.content.text.empty() && !channel_text(choice.refusal).empty();
+  };
+  if (refuses(m_choice_a) != refuses(m_choice_b)) {
+    return conclude(Tier::different,
+                    fmt::format("{} refuses and {} answers, with the same text",
+                                refuses(m_choice_a) ? "A" : "B", refuses(m_choice_a) ? "B" : "A"));
+  }
+  if (aligned_by_tokens() && texts_known() && !m_out.texts_equal) {
+    return conclude(Tier::inconclusive,
+                    fmt::format("the tokens are equal and the texts differ from byte {} on: the "
+                                "tokens of a side do not make up its text",
+                                m_out.equal_bytes));
+  }
   decide_equal();
+  weaken();
 }
 
 void ResponsePair::decide_by_prompt() {
@@ -135,40 +150,61 @@ void ResponsePair::decide_divergence() {
                                         name_of(divergence.cause), divergence.reason));
 }
 
+bool ResponsePair::aligned_by_tokens() const {
+  return m_out.alignment == ResponseAlignment::token_ids ||
+         m_out.alignment == ResponseAlignment::token_bytes;
+}
+
 void ResponsePair::decide_equal() {
-  const bool tokens = m_out.alignment == ResponseAlignment::token_ids ||
-                      m_out.alignment == ResponseAlignment::token_bytes;
-  if (!tokens) {
-    return conclude(Tier::semantic,
-                    "the texts are equal; which tokens they are made of cannot be compared");
-  }
+  aligned_by_tokens() ? decide_equal_tokens() : decide_equal_without_tokens();
+}
+
+void ResponsePair::decide_equal_without_tokens() {
+  const bool tools = !m_choice_a.tool_calls.empty();
+  const char* what = "the texts are equal";
+  if (tools)
+    what = m_text_a.empty() ? "the tool calls are equal" : "texts and tool calls are equal";
+  conclude(Tier::semantic,
+           fmt::format("{}; which tokens they are made of cannot be compared", what));
+  // Tokens of other boundaries are other tokens; what is not listed may be the same.
+  if (m_out.alignment != ResponseAlignment::byte_offsets) m_out.at_best = Tier::tolerance;
+}
+
+void ResponsePair::decide_equal_tokens() {
+  const LogprobDrift& drift = m_out.drift;
+  const auto plural = [&](const char* text) { return drift.count == 1 ? "" : text; };
+  const bool partial = static_cast<std::size_t>(drift.count) < m_pairs.size();
+  const std::string known = fmt::format("{} of {} logprobs {} known on both sides", drift.count,
+                                        m_pairs.size(), drift.count == 1 ? "is" : "are");
   if (!numbers_comparable()) {
-    return conclude(Tier::token,
-                    "the tokens are equal; their numbers are not of one kind and are "
-                    "not compared");
-  }
-  if (m_out.drift.count == 0) {
-    return conclude(Tier::token, "the tokens are equal; logprobs are not known on both sides");
-  }
-  if (!m_out.drift.first_step) {
+    conclude(Tier::token,
+             "the tokens are equal; their numbers are not of one kind and are "
+             "not compared");
+  } else if (drift.count == 0) {
+    conclude(Tier::token, "the tokens are equal; logprobs are not known on both sides");
+  } else if (drift.first_step) {
     return conclude(
-        Tier::tolerance,
-        fmt::format("the tokens are equal, and {} as far as printed (within {:.2g})",
-                    m_out.drift.count == 1 ? std::string("so is 1 logprob")
-                                           : fmt::format("so are {} logprobs", m_out.drift.count),
-                    m_out.drift.print_tolerance));
+        Tier::token,
+        fmt::format("the tokens are equal; {} logprob{} differ{} by {:.5g} in the mean and {:.5g} "
+                    "at most (token {}){}",
+                    drift.count, plural("s"), drift.count == 1 ? "s" : "", drift.mean_abs,
+                    drift.max_abs, drift.argmax_step, partial ? "; " + known : ""));
+  } else if (partial) {
+    conclude(Tier::token, fmt::format("the tokens are equal; {}, equal as far as printed (within "
+                                      "{:.2g})",
+                                      known, drift.print_tolerance));
+  } else {
+    conclude(Tier::tolerance,
+             fmt::format("the tokens are equal, and {} as far as printed (within {:.2g})",
+                         drift.count == 1 ? std::string("so is 1 logprob")
+                                          : fmt::format("so are {} logprobs", drift.count),
+                         drift.print_tolerance));
   }
-  conclude(
-      Tier::token,
-      fmt::format("the tokens are equal; {} logprob{} differ{} by {:.5g} in the mean and {:.5g} "
-                  "at most (token {})",
-                  m_out.drift.count, m_out.drift.count == 1 ? "" : "s",
-                  m_out.drift.count == 1 ? "s" : "", m_out.drift.mean_abs, m_out.drift.max_abs,
-                  m_out.drift.argmax_step));
+  m_out.at_best = Tier::tolerance;
 }
 
 void ResponsePair::conclude(Tier tier, std::string verdict) {
-  m_out.tier = tier;
+  m_out.tier = m_out.at_best = tier;
   m_out.verdict = std::move(verdict);
 }
 

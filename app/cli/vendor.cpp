@@ -122,6 +122,7 @@ struct Outcome {
   Json json;
   std::string text;
   Tier tier = Tier::bitwise;
+  Tier at_best = Tier::bitwise;  // the strongest that nothing contradicts
 };
 
 Json pairs_json(const std::vector<AnswerPair>& pairs) {
@@ -149,7 +150,10 @@ std::string counts_text(const std::vector<AnswerPair>& pairs) {
 Outcome two_sides(const std::vector<Response>& a, const std::vector<Response>& b) {
   const PairedSides sides = pair_sides(a, b);
   Outcome outcome;
-  outcome.tier = weakest_tier(sides.pairs);
+  // Answers that only one side has were not compared.
+  const bool alone = !sides.only_a.empty() || !sides.only_b.empty();
+  outcome.tier = alone ? Tier::inconclusive : weakest_tier(sides.pairs);
+  outcome.at_best = alone ? Tier::inconclusive : best_tier(sides.pairs);
   outcome.json = {{"pairs", pairs_json(sides.pairs)},
                   {"only_a", sides.only_a},
                   {"only_b", sides.only_b},
@@ -213,6 +217,7 @@ Outcome many(const std::vector<Response>& responses) {
   }
   outcome.json["matrix"] = matrix;
   outcome.tier = weakest_tier(pairs);
+  outcome.at_best = best_tier(pairs);
   outcome.json["verdict"] = std::string(name_of(outcome.tier));
   if (!pairs.empty()) outcome.text += fmt::format("pairs: {}\n", counts_text(pairs));
   if (other_questions > 0) {
@@ -234,7 +239,10 @@ Outcome population(const std::vector<Response>& a, const std::vector<Response>& 
   SerialParallel serial;
   PopulationReport report =
       describe_populations(sample_sides(a, b), options.permutations, options.seed, serial);
-  return {.json = std::move(report.json), .text = std::move(report.text), .tier = report.tier};
+  return {.json = std::move(report.json),
+          .text = std::move(report.text),
+          .tier = report.tier,
+          .at_best = report.tier};
 }
 
 Outcome single(const std::vector<Response>& responses, bool steps) {
@@ -269,9 +277,11 @@ Result<int> compare_with_model(const VendorOptions& options, const std::vector<R
   return checked_code != 0 ? checked_code : local->exit_code;
 }
 
-int exit_code_of(Tier tier, std::optional<Tier> fail_on) {
-  if (tier == Tier::inconclusive) return kInconclusive;
-  return fail_on && tier > *fail_on ? kBeyondTier : 0;
+// A tier that is not reached only because the evidence for it is absent is not missed.
+int exit_code_of(const ReachedTier& reached, std::optional<Tier> fail_on) {
+  if (reached.tier == Tier::inconclusive) return kInconclusive;
+  if (!fail_on || reached.tier <= *fail_on) return 0;
+  return reached.at_best > *fail_on ? kBeyondTier : kInconclusive;
 }
 
 Result<int> run(const VendorOptions& options, CommandContext& context) {
@@ -372,7 +382,7 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
   if (!printed) return tl::unexpected(printed.error());
   if (checked_code != 0) return checked_code;
   if (!compared) return 0;
-  return exit_code_of(outcome.tier, fail_on);
+  return exit_code_of({.tier = outcome.tier, .at_best = outcome.at_best}, fail_on);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ class LongFiles {
         m_output(context.console, interrupt),
         m_pool(pool) {}
 
-  Result<Tier> compare() {
+  Result<ReachedTier> compare() {
     const LinePairs pairs = pair_lines(m_a, m_b);
     note_repeated(pairs);
     std::size_t done = 0;
@@ -82,10 +82,10 @@ class LongFiles {
     m_options.json ? finish_json(pairs, all) : finish_text(pairs);
     if (m_output.failed()) return tl::unexpected(*m_output.failed());
     if (!all) return tl::unexpected(interrupted("pairs were compared", done, pairs.pairs.size()));
-    return m_summary.weakest();
+    return ReachedTier{.tier = reached(), .at_best = alone() ? reached() : m_summary.at_best()};
   }
 
-  Result<Tier> compare_populations() {
+  Result<ReachedTier> compare_populations() {
     std::vector<SampleRecord> a, b;
     {
       ProgressLine progress(m_console);
@@ -101,10 +101,13 @@ class LongFiles {
         sample_sides(std::move(a), std::move(b)), m_options.permutations, m_options.seed, m_pool);
     m_output.print(m_options.json ? report.json.dump(2) + "\n" : report.text);
     if (m_output.failed()) return tl::unexpected(*m_output.failed());
-    return report.tier;
+    return ReachedTier{.tier = report.tier, .at_best = report.tier};
   }
 
  private:
+  [[nodiscard]] bool alone() const { return !m_only_a.empty() || !m_only_b.empty(); }
+  // Answers that only one side has were not compared.
+  [[nodiscard]] Tier reached() const { return alone() ? Tier::inconclusive : m_summary.weakest(); }
   StreamOptions stream(ProgressLine& progress, const char* phase) const {
     return {.keep_steps = m_options.json && m_options.steps,
             .stop = m_interrupt.token(),
@@ -146,7 +149,7 @@ class LongFiles {
                       {"b", pairs.by_custom_id ? pairs.repeated_b : 0}}},
                     {"summary", m_summary.json()},
                     {"complete", all},
-                    {"verdict", std::string(name_of(m_summary.weakest()))}};
+                    {"verdict", std::string(name_of(reached()))}};
     // What follows the brace of a document of its own follows the list here.
     m_output.print(
         fmt::format("{}],{}\n", m_summary.pairs() > 0 ? "\n  " : "", rest.dump(2).substr(1)));
@@ -202,23 +205,23 @@ std::optional<LineSide> lines_of(const VendorInput& input) {
 
 }  // namespace
 
-Result<std::optional<Tier>> compare_long_files(const VendorInput& a, const VendorInput& b,
-                                               const VendorStreamOptions& options,
-                                               CommandContext& context) {
+Result<std::optional<ReachedTier>> compare_long_files(const VendorInput& a, const VendorInput& b,
+                                                      const VendorStreamOptions& options,
+                                                      CommandContext& context) {
   InterruptGuard interrupt;
   ThreadPool pool(options.threads);
   std::array<std::optional<LineSide>, 2> sides;
   const auto find = [&](std::size_t side, int) { sides[side] = lines_of(side == 0 ? a : b); };
   pool.run(sides.size(), find);
   auto& [side_a, side_b] = sides;
-  if (!side_a || !side_b) return std::optional<Tier>();
+  if (!side_a || !side_b) return std::optional<ReachedTier>();
   if (side_a->lines.lines.size() <= kFewLines && side_b->lines.lines.size() <= kFewLines) {
-    return std::optional<Tier>();
+    return std::optional<ReachedTier>();
   }
   LongFiles files(std::move(*side_a), std::move(*side_b), options, context, interrupt, pool);
   auto tier = options.population ? files.compare_populations() : files.compare();
   if (!tier) return tl::unexpected(tier.error());
-  return std::optional<Tier>(*tier);
+  return std::optional<ReachedTier>(*tier);
 }
 
 }  // namespace driftscope::cli

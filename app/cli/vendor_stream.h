@@ -24,11 +24,16 @@ struct VendorStreamOptions {
 // Files of more lines than this on one side are compared line by line.
 inline constexpr std::size_t kFewLines = 200;
 
+// What all pairs reach, and the strongest tier that nothing contradicts.
+struct ReachedTier {
+  Tier tier = Tier::inconclusive;
+  Tier at_best = Tier::inconclusive;
+};
+
 // Prints what it found and returns the weakest tier. Empty: the files are no files of lines, or
 // short ones, and nothing was done. Errors: interrupted after what was compared is printed.
-[[nodiscard]] Result<std::optional<Tier>> compare_long_files(const VendorInput& a,
-                                                             const VendorInput& b,
-                                                             const VendorStreamOptions& options,
-                                                             CommandContext& context);
+[[nodiscard]] Result<std::optional<ReachedTier>> compare_long_files(
+    const VendorInput& a, const VendorInput& b, const VendorStreamOptions& options,
+    CommandContext& context);
 
 }  // namespace driftscope::cli

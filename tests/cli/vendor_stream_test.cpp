@@ -124,6 +124,7 @@ TEST_F(LongFiles, RepeatedIdsAreStated) {
   const ProgramResult result = vendor({});
   EXPECT_THAT(result.out, HasSubstr("repeated custom_ids: 1 lines of A, 0 of B\n"));
   EXPECT_THAT(result.out, HasSubstr("only in A: q3#2\n"));
+  EXPECT_EQ(result.exit_code, 3);  // an answer was compared with nothing
 }
 
 TEST_F(LongFiles, PopulationsAreReadLineByLine) {
