@@ -104,6 +104,7 @@ struct ResponseRequest {
   std::optional<double> temperature = {}, top_p = {};
   std::optional<std::string> seed = {};
   std::optional<std::int64_t> alternatives = {};  // for each token
+  std::optional<std::int64_t> most_tokens = {};   // of the answer
   std::string prompt;                             // a text, or messages as canonical JSON
 };
 

@@ -23,6 +23,15 @@ std::optional<std::int64_t> asked_alternatives(JsonValue request) {
   return std::nullopt;
 }
 
+std::optional<std::int64_t> asked_most_tokens(JsonValue request) {
+  for (const std::string_view key :
+       {"max_completion_tokens", "max_tokens", "max_output_tokens", "maxOutputTokens", "maxTokens",
+        "max_new_tokens", "n_predict", "num_predict"}) {
+    if (const auto count = request[key].integer()) return count;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void note_request(JsonValue request, Response& response) {
@@ -52,6 +61,8 @@ void note_request(JsonValue request, Response& response) {
   if (settings["seed"].is_number()) asked.seed = std::string(settings["seed"].raw());
   asked.alternatives = asked_alternatives(settings);
   if (!asked.alternatives) asked.alternatives = asked_alternatives(request);
+  asked.most_tokens = asked_most_tokens(settings);
+  if (!asked.most_tokens) asked.most_tokens = asked_most_tokens(request);
   for (const std::string_view key :
        {"messages", "prompt", "input", "contents", "inputs", "text", "message"}) {
     const JsonValue prompt = request[key];

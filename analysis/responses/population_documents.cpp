@@ -8,6 +8,7 @@
 
 #include "analysis/compare/findings.h"
 #include "kernels/base/display_text.h"
+#include "kernels/base/utf8.h"
 
 namespace driftscope {
 namespace {
@@ -64,7 +65,9 @@ Json population_json(const PopulationComparison& comparison) {
   Json prompts = Json::array();
   for (const PromptComparison& prompt : comparison.prompts) {
     prompts.push_back(
-        {{"prompt", prompt.prompt},
+        {{"prompt", find_invalid_utf8(prompt.prompt) == std::string::npos
+                        ? prompt.prompt
+                        : escape_for_display(prompt.prompt)},
          {"a", side_json(prompt.a)},
          {"b", side_json(prompt.b)},
          {"mmd", prompt.test.statistic},
