@@ -78,20 +78,34 @@ Json check_report_json(const CheckReport& report) {
          {"p_value", summary.p_value ? Json(*summary.p_value) : Json()},
          {"p_value_corrected", summary.corrected_p ? Json(*summary.corrected_p) : Json()}});
   }
+  Json not_answered = Json::array();
+  for (const NotAnswered& side : report.not_answered) {
+    not_answered.push_back(
+        {{"side", side.side}, {"errors", side.errors}, {"answers", side.answers}});
+  }
   return {{"verdict", report.failed    ? "failed"
                       : report.unknown ? "inconclusive"
                                        : "passed"},
           {"checks", checks},
+          {"not_answered", not_answered},
           {"answer_count", report.answer_count},
           {"answers", answers_json(report)}};
 }
 
 std::string check_report_text(const CheckReport& report) {
   constexpr std::size_t kShownFailures = 3;
-  std::string out =
-      fmt::format("checks: {}\n", report.failed    ? "failed"
-                                  : report.unknown ? "inconclusive: a check applies to no answer"
-                                                   : "passed");
+  std::string out = fmt::format(
+      "checks: {}\n", report.failed                  ? "failed"
+                      : report.no_answer_for_a_check ? "inconclusive: a check applies to no answer"
+                      : report.unknown               ? "inconclusive: not every answer is there"
+                                                     : "passed");
+  for (const NotAnswered& side : report.not_answered) {
+    if (side.errors == 0) continue;
+    out += fmt::format("  {} of {} answers{}{} {} or cannot be read: not answered\n", side.errors,
+                       side.answers, side.side == "all" ? "" : " of ",
+                       side.side == "all" ? "" : side.side,
+                       side.errors == 1 ? "is an error" : "are errors");
+  }
   for (const CheckSummary& summary : report.checks) {
     std::string sides, failures;
     bool failed = false;

@@ -16,6 +16,10 @@ namespace {
 constexpr std::size_t kMostFailures = 20;
 constexpr std::size_t kMostAnswers = 1000;
 
+bool is_answered(const Response& response) {
+  return response.error.empty() && !response.choices.empty();
+}
+
 // Answers of a side by what joins them to the other side's.
 std::map<std::pair<std::string, std::int64_t>, Answer> keyed_answers(
     const std::vector<Response>& responses, bool by_custom_id) {
@@ -23,6 +27,7 @@ std::map<std::pair<std::string, std::int64_t>, Answer> keyed_answers(
   for (std::size_t i = 0; i < responses.size(); ++i) {
     const Response& response = responses[i];
     // Numbers of one width, so that the order of the keys is that of the file.
+    if (!is_answered(response)) continue;
     const std::string key = by_custom_id ? response.custom_id : fmt::format("{:012}", i);
     for (std::size_t c = 0; c < response.choices.size(); ++c) {
       out.try_emplace({key, response.choices[c].index}, Answer{&response, c});
@@ -72,6 +77,9 @@ CheckTally::CheckTally(std::span<const Assertion> checks, std::size_t sides)
   for (const Assertion& check : checks) {
     m_counts.emplace_back(check.kind->of_pairs() ? std::size_t{1} : sides);
   }
+  for (std::size_t side = 0; side < sides; ++side) {
+    m_not_answered.push_back({.side = side_name(side)});
+  }
 }
 
 void CheckTally::note(Count& count, const CheckResult& result, const std::string& answer) {
@@ -102,7 +110,13 @@ void CheckTally::keep(std::string side, std::string answer,
   m_answers.push_back({std::move(side), std::move(answer), std::move(results)});
 }
 
+void CheckTally::add_error(std::size_t side) {
+  ++m_not_answered[side].answers;
+  ++m_not_answered[side].errors;
+}
+
 void CheckTally::add(std::size_t side, const Answer& answer) {
+  ++m_not_answered[side].answers;
   const std::string name = answer.name();
   std::vector<std::pair<std::size_t, CheckResult>> results;
   for (std::size_t i = 0; i < m_checks.size(); ++i) {
@@ -151,7 +165,7 @@ CheckReport CheckTally::report() const {
       applied += side.passed.count;
       report.failed = report.failed || (side.passed.count > 0 && !side.met);
     }
-    report.unknown = report.unknown || applied == 0;
+    report.no_answer_for_a_check = report.no_answer_for_a_check || applied == 0;
     if (summary.sides.size() == 2 && summary.sides[0].passed.count > 0 &&
         summary.sides[1].passed.count > 0) {
       const Count& a = m_counts[i][0];
@@ -161,6 +175,10 @@ CheckReport CheckTally::report() const {
     }
     report.checks.push_back(std::move(summary));
   }
+  report.not_answered = m_not_answered;
+  report.unknown = report.no_answer_for_a_check ||
+                   std::any_of(m_not_answered.begin(), m_not_answered.end(),
+                               [](const NotAnswered& side) { return side.errors > 0; });
   const std::vector<double> corrected = holm_correction(p_values);
   std::size_t next = 0;
   for (CheckSummary& summary : report.checks) {
@@ -175,6 +193,10 @@ CheckReport hold_checks(std::span<const Assertion> checks,
   CheckTally tally(checks, two ? 2 : 1);
   for (std::size_t s = 0; s < sides.size(); ++s) {
     for (const Response& response : sides[s]) {
+      if (!is_answered(response)) {
+        tally.add_error(two ? s : 0);
+        continue;
+      }
       for (std::size_t c = 0; c < response.choices.size(); ++c) {
         tally.add(two ? s : 0, {&response, c});
       }

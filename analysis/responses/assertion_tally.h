@@ -46,12 +46,22 @@ struct AnswerResults {
   std::vector<std::pair<std::size_t, CheckResult>> results;  // by index of the check
 };
 
+// Responses of a side that hold no answer: errors, or lines that could not be read.
+struct NotAnswered {
+  std::string side;
+  std::int64_t errors = 0;
+  std::int64_t answers = 0;  // errors too
+};
+
 struct CheckReport {
   std::vector<CheckSummary> checks;
   std::vector<AnswerResults> answers;  // the first thousand
   std::int64_t answer_count = 0;       // answers and pairs
   bool failed = false;                 // a check is not met on a side that has answers for it
-  bool unknown = false;                // a check applies to no answer at all
+  bool no_answer_for_a_check = false;
+  std::vector<NotAnswered> not_answered;  // of every side
+  // Neither failed nor passed: a check applies to no answer at all, or there are errors.
+  bool unknown = false;
 };
 
 class CheckTally {
@@ -60,6 +70,7 @@ class CheckTally {
   CheckTally(std::span<const Assertion> checks, std::size_t sides);
   void add(std::size_t side, const Answer& answer);
   void add_pair(const Answer& a, const Answer& b);
+  void add_error(std::size_t side);
   [[nodiscard]] CheckReport report() const;
 
  private:
@@ -78,6 +89,7 @@ class CheckTally {
   std::vector<std::vector<Count>> m_counts;  // [check][side]; of pairs: [check][0]
   std::vector<AnswerResults> m_answers;
   std::int64_t m_answer_count = 0;
+  std::vector<NotAnswered> m_not_answered;  // by side
 };
 
 // Every answer of one side or of two; two also in pairs: by custom_id where all have one, else by

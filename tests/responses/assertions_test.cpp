@@ -202,5 +202,28 @@ TEST(CheckTally, RatesTestsAndVerdict) {
   EXPECT_THAT(check_report_text(report), HasSubstr("A: 1 of 10 pass (10.0%, 1.8 to 40.4%)"));
 }
 
+TEST(CheckTally, ErrorsAreNoPasses) {
+  const auto checks =
+      read_assertions(R"({"checks":[{"id":"yes","kind":"contains","text":"y"}]})", "c.json");
+  ASSERT_TRUE(checks);
+  Response error;
+  error.error = "overloaded";
+  std::vector<std::vector<Response>> sides(2, {answer_with("y"), answer_with("y")});
+  EXPECT_FALSE(hold_checks(*checks, sides).unknown);
+  sides[1].push_back(error);
+  const CheckReport report = hold_checks(*checks, sides);
+  EXPECT_FALSE(report.failed);
+  EXPECT_TRUE(report.unknown);
+  const auto document = check_report_json(report);
+  EXPECT_EQ(document["verdict"], "inconclusive");
+  EXPECT_EQ(document["not_answered"][0]["errors"], 0);
+  EXPECT_EQ(document["not_answered"][1]["errors"], 1);
+  EXPECT_EQ(document["not_answered"][1]["answers"], 3);
+  EXPECT_THAT(check_report_text(report), HasSubstr("1 of 3 answers of B is an error"));
+  // What fails, fails whatever else was not answered.
+  sides[0].push_back(answer_with("n"));
+  EXPECT_TRUE(hold_checks(*checks, sides).failed);
+}
+
 }  // namespace
 }  // namespace driftscope
