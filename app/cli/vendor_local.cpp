@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "analysis/responses/answer_copies.h"
 #include "analysis/responses/local_ranking.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/local_library.h"
@@ -155,8 +156,10 @@ class LocalComparison {
     }
     if (keep == 0) return;
     ids.resize(keep);
+    std::erase_if(sequence.answer.values,
+                  [&](const VendorValue& value) { return value.step >= keep; });
+    if (is_copy(sequence)) return;
     for (VendorValue value : sequence.answer.values) {
-      if (value.step >= keep) continue;
       value.step += before;
       m_evidence.values.push_back(value);
     }
@@ -169,6 +172,16 @@ class LocalComparison {
       m_evidence.temperature = response.temperature;
     }
     m_sequences.push_back(std::move(sequence));
+  }
+
+  bool is_copy(const Sequence& sequence) {
+    const auto numbers = [](const std::vector<TokenId>& ids) {
+      std::vector<std::int32_t> out;
+      for (const TokenId id : ids) out.push_back(id.value);
+      return out;
+    };
+    return m_copies.note(numbers(sequence.prompt.ids), numbers(sequence.answer.ids),
+                         sequence.answer.values);
   }
 
   template <class Report>
@@ -221,6 +234,13 @@ class LocalComparison {
                     {"model_sha256", m_model.sha256}};
     outcome.json.update(ranking_json(ranking, m_candidates));
     outcome.json["answers"] = answers;
+    outcome.json["copies_left_out"] = m_copies.count();
+    if (m_copies.count() > 0) {
+      m_notes.push_back(
+          fmt::format("{} {} (same prompt, tokens and logprobs as another answer) left out: equal "
+                      "answers count once",
+                      m_copies.count(), m_copies.count() == 1 ? "copy is" : "copies are"));
+    }
     outcome.json["notes"] = m_notes;
     outcome.text = ranking_text(ranking, m_candidates);
     for (const std::string& note : m_notes) outcome.text += fmt::format("  note: {}\n", note);
@@ -233,6 +253,7 @@ class LocalComparison {
   LoadedModel m_model;
   std::vector<Sequence> m_sequences;
   VendorEvidence m_evidence;
+  AnswerCopies m_copies;
   std::vector<LocalCandidate> m_candidates;
   std::vector<std::string> m_notes;
 };

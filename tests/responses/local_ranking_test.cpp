@@ -7,10 +7,27 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "analysis/responses/answer_copies.h"
+
 namespace driftscope {
 namespace {
 
 using ::testing::HasSubstr;
+
+TEST(AnswerCopies, TheSameTokensAndLogprobsCountOnce) {
+  const std::vector<std::int32_t> prompt{1}, tokens{2, 3}, others{2, 4};
+  std::vector<VendorValue> values{{.step = 0, .token = 2, .logprob = -0.5},
+                                  {.step = 1, .token = 3, .logprob = -0.25}};
+  AnswerCopies copies;
+  EXPECT_FALSE(copies.note(prompt, tokens, values));
+  EXPECT_TRUE(copies.note(prompt, tokens, values));
+  EXPECT_FALSE(copies.note(prompt, others, values));
+  EXPECT_FALSE(copies.note(others, tokens, values));
+  values[1].logprob = -0.26;
+  EXPECT_FALSE(copies.note(prompt, tokens, values));
+  EXPECT_TRUE(copies.note(prompt, tokens, values));
+  EXPECT_EQ(copies.count(), 2);
+}
 
 TEST(SignTest, IsTheTailOfTheBinomialDistribution) {
   EXPECT_DOUBLE_EQ(sign_test(10, 10), 1.0 / 1024.0);
