@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "analysis/import/formats.h"
@@ -297,6 +298,12 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
   }
   if (options.files.empty()) {
     return fail(ErrorKind::usage, "no file; give one saved response to look at, or two to compare");
+  }
+  if (std::count(options.files.begin(), options.files.end(), "-") +
+          (options.expect == "-" ? 1 : 0) >
+      1) {
+    return fail(ErrorKind::usage,
+                "- is standard input, which can be read once only; give a file for the other");
   }
   std::optional<Tier> fail_on;
   if (!options.fail_on.empty()) {

@@ -97,6 +97,37 @@ TEST_F(VendorSchema, ManyAndPopulations) {
   EXPECT_EQ(Json::parse(document)["checks"]["checks"][0]["sides"][1]["passed"], 4);
 }
 
+// Other questions, other settings and errors: nothing is said to have changed.
+TEST_F(VendorSchema, PopulationsThatCannotBeCompared) {
+  const auto asked = [](const char* prompt, const char* temperature, const std::string& text) {
+    return std::string(R"({"request":{"messages":[{"role":"user","content":")") + prompt +
+           R"("}],"temperature":)" + temperature + R"(},"response":)" + chat(text) + "}\n";
+  };
+  std::string base, question, settings, errors;
+  for (int i = 0; i < 12; ++i) {
+    base += asked("p", "1", "king");
+    question += asked("q", "1", "kind");
+    settings += asked("p", "0.2", "kind");
+    errors += i < 10 ? asked("p", "1", "kind") : "{\"error\":{\"message\":\"overloaded\"}}\n";
+  }
+  write("a.jsonl", base);
+  write("b.jsonl", question);
+  write("c.jsonl", settings);
+  write("d.jsonl", errors);
+  write("k.json", R"({"checks":[{"id":"k","kind":"contains","text":"ki"}]})");
+  for (const char* other : {"b.jsonl", "c.jsonl", "d.jsonl"}) {
+    const std::string document =
+        vendor({"a.jsonl", other, "--population", "--expect", "k.json"}, 3);
+    EXPECT_EQ(problem_as("population", document), "") << other;
+    EXPECT_EQ(Json::parse(document)["verdict"], "inconclusive") << other;
+    EXPECT_FALSE(Json::parse(document)["caveats"].empty()) << other;
+  }
+}
+
+TEST_F(VendorSchema, StandardInputIsOneFileOnly) {
+  EXPECT_EQ(run_program({"vendor", "-", "-"}, m_scratch.path()).exit_code, 2);
+}
+
 // Compared line by line, with a summary instead of the responses.
 TEST_F(VendorSchema, LongFiles) {
   std::string a, b;
