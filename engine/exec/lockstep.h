@@ -95,9 +95,9 @@ using ProgressFunction = std::function<void(const RunProgress&)>;
                                                      std::stop_token stop);
 
 // The same for what was answered to a prompt: the first `prompt_length` ids are put in as a prompt,
-// as a run does it, and record 0 holds the row behind them. With scoring = decode the rows are those
-// of a run of the same configuration that emits the same tokens, bit for bit. Errors also: usage
-// (no such prompt).
+// as a run does it, and record 0 holds the row behind them. With scoring = decode the rows are
+// those of a run of the same configuration that emits the same tokens, bit for bit. Errors also:
+// usage (no such prompt).
 [[nodiscard]] Result<LockstepSummary> score_continuation(const LaneInput& input,
                                                          std::int64_t prompt_length, TapLevel taps,
                                                          TraceSink& sink,

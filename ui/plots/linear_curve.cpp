@@ -108,7 +108,8 @@ std::vector<double> round_ticks(const ValueRange& range, int wanted) {
                                                : 10.0);
   std::vector<double> ticks;
   const double first = std::ceil(range.low / step - 1e-9);
-  for (double i = first; i * step <= range.high + 1e-9 * step; i += 1.0) ticks.push_back(i == 0.0 ? 0.0 : i * step);
+  for (double i = first; i * step <= range.high + 1e-9 * step; i += 1.0)
+    ticks.push_back(i == 0.0 ? 0.0 : i * step);
   return ticks;
 }
 

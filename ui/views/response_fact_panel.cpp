@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/views/response_fact_panel.h"
 
-#include <QPushButton>
 #include <QHeaderView>
+#include <QPushButton>
 #include <QVBoxLayout>
 
 #include "ui/views/table_view.h"
@@ -29,7 +29,8 @@ ResponseFactPanel::ResponseFactPanel(QWidget* parent)
   layout->setSpacing(2);
   layout->addWidget(m_only, 0, Qt::AlignLeft);
   layout->addWidget(m_table, 1);
-  connect(m_only, &QPushButton::toggled, this, [this](bool on) { m_model.set_differences_only(on); });
+  connect(m_only, &QPushButton::toggled, this,
+          [this](bool on) { m_model.set_differences_only(on); });
 }
 
 void ResponseFactPanel::set_pair(const ResponsePairPointer& pair) { m_model.show(pair); }
