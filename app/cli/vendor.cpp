@@ -222,8 +222,9 @@ Outcome many(const std::vector<Response>& responses) {
   outcome.json["verdict"] = std::string(name_of(outcome.tier));
   if (!pairs.empty()) outcome.text += fmt::format("pairs: {}\n", counts_text(pairs));
   if (other_questions > 0) {
-    outcome.text += fmt::format("{} pairs of other custom_ids are other questions: not compared\n",
-                                other_questions);
+    outcome.text +=
+        fmt::format("not compared, as other custom_ids are other questions: {} of the pairs\n",
+                    other_questions);
   }
   if (shown < answers.size())
     outcome.text += fmt::format("pairs of the first {} answers only\n", shown);
