@@ -71,6 +71,20 @@ Json count_json(const AnswerCount& count) {
   return {{"errors", count.errors}, {"answers", count.answers}};
 }
 
+constexpr double kLevelOfTest = 0.05;
+
+// Some prompt has too few samples, or no prompt could pass the first step of Holm's correction.
+bool too_few_samples(const PopulationComparison& comparison) {
+  const auto prompts = static_cast<double>(comparison.prompts.size());
+  bool any_possible = false;
+  for (const PromptComparison& prompt : comparison.prompts) {
+    if (prompt.test.permutations == 0 || prompt.test.smallest_p > kLevelOfTest) return true;
+    const double tests = prompt.logprobs_known ? 2.0 : 1.0;
+    any_possible = any_possible || prompt.test.smallest_p * tests * prompts <= kLevelOfTest;
+  }
+  return !any_possible;
+}
+
 }  // namespace
 
 PopulationCaveats caveats_of(const SampleSides& sides, const PopulationComparison& comparison) {
@@ -114,6 +128,22 @@ Json caveats_json(const SampleSides& sides, const PopulationCaveats& caveats) {
           {"errors", {{"a", count_json(sides.count_a)}, {"b", count_json(sides.count_b)}}},
           {"settings", settings},
           {"caveats", caveats.sentences}};
+}
+
+PopulationVerdict judge_populations(const SampleSides& sides,
+                                    const PopulationComparison& comparison) {
+  PopulationVerdict verdict;
+  verdict.caveats = caveats_of(sides, comparison);
+  verdict.name = "inconclusive";
+  if (verdict.caveats.inconclusive) {
+    verdict.reason = "for what stands above the numbers";
+  } else if (too_few_samples(comparison)) {
+    verdict.reason = "too few samples of a prompt, or permutations, to find any change at 5%";
+  } else {
+    verdict.tier = comparison.changed > 0 ? Tier::different : Tier::semantic;
+    verdict.name = comparison.changed > 0 ? "different" : "no_difference_found";
+  }
+  return verdict;
 }
 
 }  // namespace driftscope

@@ -4,8 +4,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "analysis/compare/comparison.h"
 #include "analysis/responses/populations.h"
 #include "analysis/responses/sample_groups.h"
 
@@ -19,6 +21,16 @@ struct PopulationCaveats {
 };
 [[nodiscard]] PopulationCaveats caveats_of(const SampleSides& sides,
                                            const PopulationComparison& comparison);
+
+struct PopulationVerdict {
+  // One sample proves nothing about a distribution; a change that was found is none of the tiers.
+  Tier tier = Tier::inconclusive;
+  std::string_view name;    // "inconclusive", "different", "no_difference_found"
+  std::string_view reason;  // why it is inconclusive; empty else
+  PopulationCaveats caveats;
+};
+[[nodiscard]] PopulationVerdict judge_populations(const SampleSides& sides,
+                                                  const PopulationComparison& comparison);
 
 // "left_out", "errors", "settings" and "caveats" of the document.
 [[nodiscard]] nlohmann::ordered_json caveats_json(const SampleSides& sides,

@@ -96,7 +96,7 @@ Json population_json(const PopulationComparison& comparison) {
 
 std::string population_text(const PopulationComparison& comparison) {
   std::string out = fmt::format(
-      "{} of {} prompts changed (two-sample tests of tokens and of mean logprobs, 5% after Holm's "
+      "{} of {} prompts changed (two-sample tests of answers and of mean logprobs, 5% after Holm's "
       "correction)\n"
       "  unique answers      A {}; B {}\n"
       "  all answers agree   A {}; B {}\n"

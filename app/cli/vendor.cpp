@@ -10,15 +10,15 @@
 #include "analysis/import/reported_figures.h"
 #include "analysis/import/response_file.h"
 #include "analysis/responses/kld_statistics.h"
-#include "analysis/responses/response_documents.h"
 #include "analysis/responses/response_lint.h"
-#include "analysis/responses/response_overview.h"
 #include "analysis/responses/sample_groups.h"
 #include "app/cli/command.h"
 #include "app/cli/vendor_checks.h"
 #include "app/cli/vendor_figures.h"
 #include "app/cli/vendor_input.h"
 #include "app/cli/vendor_local.h"
+#include "app/cli/vendor_logits.h"
+#include "app/cli/vendor_outcomes.h"
 #include "app/cli/vendor_population.h"
 #include "app/cli/vendor_stream.h"
 #include "kernels/base/display_text.h"
@@ -76,188 +76,6 @@ Result<std::vector<Response>> responses_of(const Input& input) {
   return responses;
 }
 
-Json mean_json(const MeanAndError& value) { return {{"mean", value.mean}, {"error", value.error}}; }
-
-Json spread_json(const Spread& s) {
-  return {{"mean", mean_json(s.mean)},
-          {"max", s.maximum},
-          {"p99.9", s.p999},
-          {"p99", s.p99},
-          {"p95", s.p95},
-          {"p90", s.p90},
-          {"p75", s.p75},
-          {"median", s.median},
-          {"p25", s.p25},
-          {"p10", s.p10},
-          {"p5", s.p5},
-          {"p1", s.p1},
-          {"p0.1", s.p01},
-          {"min", s.minimum}};
-}
-
-// Two llama.cpp logit files, base first.
-Result<int> compare_logit_files(const Input& base, const Input& other, bool json,
-                                CommandContext& context) {
-  const auto a = read_kld_file(base.bytes(), base.name());
-  if (!a) return tl::unexpected(a.error());
-  const auto b = read_kld_file(other.bytes(), other.name());
-  if (!b) return tl::unexpected(b.error());
-  const auto s = compare_kld_files(*a, *b);
-  if (!s) return tl::unexpected(s.error());
-  const Json document{{"tokens", s->tokens},
-                      {"perplexity_base", mean_json(s->perplexity_base)},
-                      {"perplexity", mean_json(s->perplexity_other)},
-                      {"log_ratio", mean_json(s->log_ratio)},
-                      {"correlation", s->correlation},
-                      {"kld", spread_json(s->divergence)},
-                      {"probability_change", spread_json(s->probability_change)},
-                      {"rms_probability_change", mean_json(s->rms_probability_change)},
-                      {"same_top", mean_json(s->same_top)}};
-  auto printed = context.console.print(json ? document.dump(2) + "\n" : kld_text(*s));
-  if (!printed) return tl::unexpected(printed.error());
-  return 0;
-}
-
-// Two files: side A and side B. More: every answer against every other.
-struct Outcome {
-  Json json;
-  std::string text;
-  Tier tier = Tier::bitwise;
-  Tier at_best = Tier::bitwise;  // the strongest that nothing contradicts
-};
-
-Json pairs_json(const std::vector<AnswerPair>& pairs) {
-  Json list = Json::array();
-  for (const AnswerPair& pair : pairs) {
-    Json entry = comparison_json(pair.comparison);
-    entry["key"] = pair.key;
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
-std::string counts_text(const std::vector<AnswerPair>& pairs) {
-  std::array<int, 6> counts{};
-  for (const AnswerPair& pair : pairs) ++counts[static_cast<std::size_t>(pair.comparison.tier)];
-  std::string out;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    out +=
-        fmt::format("{}{} {}", out.empty() ? "" : ", ", counts[i], name_of(static_cast<Tier>(i)));
-  }
-  return out;
-}
-
-Outcome two_sides(const std::vector<Response>& a, const std::vector<Response>& b) {
-  const PairedSides sides = pair_sides(a, b);
-  Outcome outcome;
-  // Answers that only one side has were not compared.
-  const bool alone = !sides.only_a.empty() || !sides.only_b.empty();
-  outcome.tier = alone ? Tier::inconclusive : weakest_tier(sides.pairs);
-  outcome.at_best = alone ? Tier::inconclusive : best_tier(sides.pairs);
-  outcome.json = {{"pairs", pairs_json(sides.pairs)},
-                  {"only_a", sides.only_a},
-                  {"only_b", sides.only_b},
-                  {"verdict", std::string(name_of(outcome.tier))}};
-  if (sides.pairs.size() > 1) {
-    outcome.text += fmt::format("{} pairs: {}\n\n", sides.pairs.size(), counts_text(sides.pairs));
-  }
-  for (const AnswerPair& pair : sides.pairs) {
-    if (sides.pairs.size() > 1) outcome.text += fmt::format("[{}] ", escape_for_display(pair.key));
-    outcome.text += comparison_text(pair.comparison);
-    if (a.size() == 1 && b.size() == 1 && &pair == &sides.pairs.front())
-      outcome.text += findings_text(findings_of_sides(a[0], b[0]));
-    outcome.text += "\n";
-  }
-  for (const std::string& key : sides.only_a)
-    outcome.text += fmt::format("only in A: {}\n", escape_for_display(key));
-  for (const std::string& key : sides.only_b)
-    outcome.text += fmt::format("only in B: {}\n", escape_for_display(key));
-  return outcome;
-}
-
-Outcome many(const std::vector<Response>& responses) {
-  constexpr std::size_t kMostInMatrix = 64;
-  const std::vector<Answer> answers = answers_of(responses);
-  const std::vector<AnswerCluster> clusters = cluster_answers(answers);
-  Outcome outcome;
-  outcome.json = {{"answers", answers.size()}, {"unique", clusters.size()}};
-  outcome.text = fmt::format("{} answers, {} unique\n", answers.size(), clusters.size());
-  Json groups = Json::array();
-  for (const AnswerCluster& cluster : clusters) {
-    Json members = Json::array();
-    for (const std::size_t index : cluster.members) members.push_back(answers[index].name());
-    groups.push_back({{"size", cluster.members.size()}, {"members", members}});
-  }
-  outcome.text += clusters_text(answers, clusters) + errors_text(responses);
-  outcome.json["clusters"] = groups;
-  Json matrix = Json::array();
-  std::vector<AnswerPair> pairs;
-  const std::size_t shown = std::min(answers.size(), kMostInMatrix);
-  std::int64_t other_questions = 0;
-  for (std::size_t i = 0; i < shown; ++i) {
-    for (std::size_t j = i + 1; j < shown; ++j) {
-      const std::string& id_a = answers[i].response->custom_id;
-      const std::string& id_b = answers[j].response->custom_id;
-      if (!id_a.empty() && !id_b.empty() && id_a != id_b) {
-        ++other_questions;
-        continue;
-      }
-      pairs.push_back(
-          {fmt::format("{} {}", i, j), compare_responses(*answers[i].response, answers[i].choice,
-                                                         *answers[j].response, answers[j].choice)});
-      const ResponseComparison& c = pairs.back().comparison;
-      matrix.push_back(
-          {{"a", answers[i].name()},
-           {"b", answers[j].name()},
-           {"verdict", std::string(name_of(c.tier))},
-           {"step", c.divergence && c.divergence->step >= 0 ? Json(c.divergence->step) : Json()},
-           {"cause", c.divergence ? Json(std::string(name_of(c.divergence->cause))) : Json()},
-           {"max_abs", c.drift.count > 0 ? Json(c.drift.max_abs) : Json()}});
-    }
-  }
-  outcome.json["matrix"] = matrix;
-  outcome.tier = weakest_tier(pairs);
-  outcome.at_best = best_tier(pairs);
-  outcome.json["verdict"] = std::string(name_of(outcome.tier));
-  if (!pairs.empty()) outcome.text += fmt::format("pairs: {}\n", counts_text(pairs));
-  if (other_questions > 0) {
-    outcome.text +=
-        fmt::format("not compared, as other custom_ids are other questions: {} of the pairs\n",
-                    other_questions);
-  }
-  if (shown < answers.size())
-    outcome.text += fmt::format("pairs of the first {} answers only\n", shown);
-  std::vector<const Response*> all;
-  for (const Response& response : responses) {
-    if (!response.choices.empty()) all.push_back(&response);
-  }
-  outcome.text += findings_text(common_findings(all));
-  return outcome;
-}
-
-Outcome population(const std::vector<Response>& a, const std::vector<Response>& b,
-                   const VendorOptions& options) {
-  SerialParallel serial;
-  PopulationReport report =
-      describe_populations(sample_sides(a, b), options.permutations, options.seed, serial);
-  return {.json = std::move(report.json),
-          .text = std::move(report.text),
-          .tier = report.tier,
-          .at_best = report.tier};
-}
-
-Outcome single(const std::vector<Response>& responses, bool steps) {
-  Outcome outcome;
-  Json list = Json::array();
-  for (const Response& response : responses) {
-    list.push_back(response_json(response, steps));
-    outcome.text += response_text(response);
-  }
-  outcome.json = {{"responses", list}};
-  return outcome;
-}
-
 // The answers against configurations of a local model instead of against each other.
 Result<int> compare_with_model(const VendorOptions& options, const std::vector<Response>& all,
                                const std::vector<Assertion>& checks,
@@ -265,7 +83,7 @@ Result<int> compare_with_model(const VendorOptions& options, const std::vector<R
                                CommandContext& context) {
   auto local = rank_locally(options.local, all, context);
   if (!local) return tl::unexpected(local.error());
-  Json document = single(all, options.steps).json;
+  Json document = describe_responses(all, options.steps).json;
   document["local"] = std::move(local->json);
   int checked_code = 0;
   if (!checks.empty()) {
@@ -286,23 +104,12 @@ int exit_code_of(const ReachedTier& reached, std::optional<Tier> fail_on) {
   return reached.at_best > *fail_on ? kBeyondTier : kInconclusive;
 }
 
-Result<int> run(const VendorOptions& options, CommandContext& context) {
-  if (options.formats) {
-    auto printed = context.console.print(formats_text());
-    if (!printed) return tl::unexpected(printed.error());
-    return 0;
-  }
-  if (options.check_kinds) {
-    auto printed = context.console.print(check_kinds_text());
-    if (!printed) return tl::unexpected(printed.error());
-    return 0;
-  }
-  if (options.files.empty()) {
+// What must hold before anything is read. Errors: usage.
+Result<std::optional<Tier>> check_options(const VendorOptions& options) {
+  if (options.files.empty())
     return fail(ErrorKind::usage, "no file; give one saved response to look at, or two to compare");
-  }
-  if (std::count(options.files.begin(), options.files.end(), "-") +
-          (options.expect == "-" ? 1 : 0) >
-      1) {
+  const auto from_stdin = std::count(options.files.begin(), options.files.end(), "-");
+  if (from_stdin + (options.expect == "-" ? 1 : 0) > 1) {
     return fail(ErrorKind::usage,
                 "- is standard input, which can be read once only; give a file for the other");
   }
@@ -322,63 +129,73 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
                 "--model holds answers against a local model, not against each other; leave "
                 "--population and --fail-on out");
   }
-  std::vector<Assertion> checks;
-  if (!options.expect.empty()) {
-    auto read = load_checks(options.expect);
-    if (!read) return tl::unexpected(read.error());
-    checks = std::move(*read);
-  }
+  if (options.population && options.files.size() != 2)
+    return fail(ErrorKind::usage, "--population: give two files, one for each side");
+  return fail_on;
+}
+
+Result<std::vector<Input>> open_inputs(const std::vector<std::string>& files) {
   std::vector<Input> inputs;
-  for (const std::string& path : options.files) {
+  for (const std::string& path : files) {
     auto input = Input::open(path);
     if (!input) return tl::unexpected(input.error());
     inputs.push_back(std::move(*input));
   }
-  if (inputs.size() == 2 && is_kld_file(inputs[0].bytes()) && is_kld_file(inputs[1].bytes())) {
-    if (!checks.empty() || options.local.given()) {
+  return inputs;
+}
+
+// Two files of logits or of many lines, which are not held at once. Empty: they are neither.
+Result<std::optional<int>> compare_files(const VendorOptions& options,
+                                         const std::vector<Input>& inputs, bool whole,
+                                         std::optional<Tier> fail_on, CommandContext& context) {
+  if (inputs.size() != 2) return std::nullopt;
+  if (is_kld_file(inputs[0].bytes()) && is_kld_file(inputs[1].bytes())) {
+    if (whole)
       return fail(ErrorKind::usage, "--expect and --model look at answers; logit files hold none");
-    }
     return compare_logit_files(inputs[0], inputs[1], options.json, context);
   }
   // Checks and a local model look at whole answers, which are then read at once.
-  if (inputs.size() == 2 && checks.empty() && !options.local.given()) {
-    auto compared = compare_long_files(inputs[0], inputs[1],
-                                       {.json = options.json,
-                                        .steps = options.steps,
-                                        .all = options.all,
-                                        .population = options.population,
-                                        .threads = options.threads,
-                                        .permutations = options.permutations,
-                                        .seed = options.seed},
-                                       context);
-    if (!compared) return tl::unexpected(compared.error());
-    if (*compared) return exit_code_of(**compared, fail_on);
+  if (whole) return std::nullopt;
+  auto compared = compare_long_files(inputs[0], inputs[1],
+                                     {.json = options.json,
+                                      .steps = options.steps,
+                                      .all = options.all,
+                                      .population = options.population,
+                                      .threads = options.threads,
+                                      .permutations = options.permutations,
+                                      .seed = options.seed},
+                                     context);
+  if (!compared) return tl::unexpected(compared.error());
+  if (!*compared) return std::nullopt;
+  return exit_code_of(**compared, fail_on);
+}
+
+VendorOutcome compare_answers(const VendorOptions& options,
+                              const std::vector<std::vector<Response>>& sides,
+                              const std::vector<Response>& all) {
+  VendorOutcome outcome;
+  if (options.population) {
+    SerialParallel serial;
+    PopulationReport report = describe_populations(sample_sides(sides[0], sides[1]),
+                                                   options.permutations, options.seed, serial);
+    outcome.json = std::move(report.json);
+    outcome.text = std::move(report.text);
+    outcome.reached = {.tier = report.tier, .at_best = report.tier};
+    return outcome;
   }
-  std::vector<std::vector<Response>> sides;
-  std::vector<Response> all;
-  for (const Input& input : inputs) {
-    auto responses = responses_of(input);
-    const bool lists =
-        responses && responses->size() == 1 && responses->front().format == "token-list";
-    if ((!responses || lists) && inputs.size() == 1 && is_reported_figures(input.bytes())) {
-      return print_figures(input.bytes(), input.name(), options.json, context);
-    }
-    if (!responses) return tl::unexpected(responses.error());
-    all.insert(all.end(), responses->begin(), responses->end());
-    sides.push_back(std::move(*responses));
-  }
-  if (options.population && sides.size() != 2) {
-    return fail(ErrorKind::usage, "--population: give two files, one for each side");
-  }
-  if (options.local.given()) return compare_with_model(options, all, checks, sides, context);
-  const bool compared = sides.size() == 2 || answers_of(all).size() > 1;
-  Outcome outcome = options.population  ? population(sides[0], sides[1], options)
-                    : sides.size() == 2 ? two_sides(sides[0], sides[1])
-                    : compared          ? many(all)
-                                        : single(all, options.steps);
-  if (compared && !options.population && options.json) {
-    outcome.json["responses"] = single(all, options.steps).json["responses"];
-  }
+  const bool pairs = sides.size() == 2;
+  if (!pairs && answers_of(all).size() < 2) return describe_responses(all, options.steps);
+  outcome = pairs ? compare_sides(sides[0], sides[1]) : compare_all(all);
+  if (options.json)
+    outcome.json["responses"] = describe_responses(all, options.steps).json["responses"];
+  return outcome;
+}
+
+Result<int> report_answers(const VendorOptions& options,
+                           const std::vector<std::vector<Response>>& sides,
+                           const std::vector<Response>& all, const std::vector<Assertion>& checks,
+                           std::optional<Tier> fail_on, CommandContext& context) {
+  VendorOutcome outcome = compare_answers(options, sides, all);
   int checked_code = 0;
   if (!checks.empty()) {
     CheckedSides checked = check_sides(checks, sides);
@@ -389,8 +206,45 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
   auto printed = context.console.print(options.json ? outcome.json.dump(2) + "\n" : outcome.text);
   if (!printed) return tl::unexpected(printed.error());
   if (checked_code != 0) return checked_code;
-  if (!compared) return 0;
-  return exit_code_of({.tier = outcome.tier, .at_best = outcome.at_best}, fail_on);
+  // A file of answers to several questions is described; nothing that was asked for is open.
+  const bool described = !outcome.compared && sides.size() == 1 && !fail_on;
+  return described ? 0 : exit_code_of(outcome.reached, fail_on);
+}
+
+Result<int> run(const VendorOptions& options, CommandContext& context) {
+  if (options.formats || options.check_kinds) {
+    auto printed = context.console.print(options.formats ? formats_text() : check_kinds_text());
+    if (!printed) return tl::unexpected(printed.error());
+    return 0;
+  }
+  const auto fail_on = check_options(options);
+  if (!fail_on) return tl::unexpected(fail_on.error());
+  std::vector<Assertion> checks;
+  if (!options.expect.empty()) {
+    auto read = load_checks(options.expect);
+    if (!read) return tl::unexpected(read.error());
+    checks = std::move(*read);
+  }
+  const auto inputs = open_inputs(options.files);
+  if (!inputs) return tl::unexpected(inputs.error());
+  const bool whole = !checks.empty() || options.local.given();
+  auto done = compare_files(options, *inputs, whole, *fail_on, context);
+  if (!done) return tl::unexpected(done.error());
+  if (*done) return **done;
+  std::vector<std::vector<Response>> sides;
+  std::vector<Response> all;
+  for (const Input& input : *inputs) {
+    auto responses = responses_of(input);
+    const bool lists =
+        responses && responses->size() == 1 && responses->front().format == "token-list";
+    if ((!responses || lists) && inputs->size() == 1 && is_reported_figures(input.bytes()))
+      return print_figures(input.bytes(), input.name(), options.json, context);
+    if (!responses) return tl::unexpected(responses.error());
+    all.insert(all.end(), responses->begin(), responses->end());
+    sides.push_back(std::move(*responses));
+  }
+  if (options.local.given()) return compare_with_model(options, all, checks, sides, context);
+  return report_answers(options, sides, all, checks, *fail_on, context);
 }
 
 }  // namespace

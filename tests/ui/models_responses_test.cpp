@@ -309,6 +309,25 @@ TEST(ResponsePopulation, TooFewSamplesCannotTellAndSaySo) {
   view.comparison = compare_populations(view.sides.a, view.sides.b, 100, 1);
   EXPECT_THAT(population_sentence(view).toStdString(), HasSubstr("Inconclusive"));
   EXPECT_THAT(population_sentence(view).toStdString(), HasSubstr("so few samples"));
+}
+
+TEST(ResponsePopulation, WhatTheCommandSaysBeforeTheNumbersStandsThereToo) {
+  // 12 answers a side, the half of B's errors: no fair sample.
+  std::string a, b;
+  for (int i = 0; i < 12; ++i) {
+    a += chat_json(words({"red"})) + "\n";
+    b += (i % 2 == 0 ? chat_json(words({"red"})) : std::string(R"({"error":{"message":"busy"}})")) +
+         "\n";
+  }
+  const auto files = parsed({a, b});
+  PopulationView view;
+  view.files = files;
+  view.sides = sample_sides(files->files[0], files->files[1]);
+  view.permutations = 100;
+  view.comparison = compare_populations(view.sides.a, view.sides.b, 100, 1);
+  const std::string text = population_sentence(view).toStdString();
+  EXPECT_THAT(text, HasSubstr("6 of 12 answers of B"));
+  EXPECT_THAT(text, HasSubstr("Inconclusive"));
   const PartedCurves curves = parted_curves(view, -1);
   EXPECT_EQ(curves.within_a.never, 1);  // its one pair is equal
   EXPECT_EQ(curves.within_b.never, 0);

@@ -15,8 +15,7 @@
 namespace driftscope::ui {
 namespace {
 
-constexpr std::int64_t kPermutations = 1000;  // as on the command line
-constexpr std::uint64_t kSeed = 1;
+constexpr std::uint64_t kSeed = 1;  // as on the command line
 constexpr std::size_t kMostPartners = 20'000;
 
 const QByteArray kHdf5Signature("\x89HDF\r\n\x1a\n", 8);
@@ -148,9 +147,9 @@ void ResponseSurveyor::survey(Generation generation, ResponseFilesPointer files)
   auto population = std::make_shared<PopulationView>();
   population->files = files;
   population->sides = sample_sides(files->files[0], files->files[1]);
-  population->permutations = kPermutations;
-  population->comparison =
-      compare_populations(population->sides.a, population->sides.b, kPermutations, kSeed);
+  population->permutations = usual_permutations(population->sides.a.size());
+  population->comparison = compare_populations(population->sides.a, population->sides.b,
+                                               population->permutations, kSeed);
   emit populated(generation, std::move(population));
 }
 

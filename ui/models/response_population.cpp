@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/responses/population_caveats.h"
 #include "ui/models/token_text.h"
 
 namespace driftscope::ui {
@@ -92,13 +93,15 @@ QString power_text(const TwoSampleTest& test) {
 
 QString population_sentence(const PopulationView& population) {
   const PopulationComparison& c = population.comparison;
-  if (c.prompts.empty()) return QStringLiteral("No prompt has samples on both sides.");
-  const bool too_few = std::any_of(c.prompts.begin(), c.prompts.end(), [](const auto& prompt) {
-    return prompt.test.permutations == 0 || prompt.test.smallest_p > kLevel;
-  });
+  const PopulationVerdict verdict = judge_populations(population.sides, c);
+  QString before;
+  for (const std::string& sentence : verdict.caveats.sentences)
+    before += QString::fromStdString(sentence) + QStringLiteral(".\n");
+  if (c.prompts.empty()) return before + QStringLiteral("No prompt has samples on both sides.");
   QString text =
       QStringLiteral(
-          "%1 of %2 %3 changed (two-sample test on %4, %5 permutations, 5% after Holm's "
+          "%1 of %2 %3 changed (two-sample tests on %4 and mean logprobs, %5 permutations, 5% "
+          "after Holm's "
           "correction).")
           .arg(c.changed)
           .arg(c.prompts.size())
@@ -106,9 +109,10 @@ QString population_sentence(const PopulationView& population) {
           .arg(population.sides.by_token_ids ? QStringLiteral("token ids")
                                              : QStringLiteral("characters"))
           .arg(population.permutations);
-  if (too_few) {
-    text += QStringLiteral(
-        " Inconclusive: some prompts have too few samples to find any change at 5%.");
+  if (!verdict.reason.empty()) {
+    text += QStringLiteral(" Inconclusive: %1.")
+                .arg(QString::fromUtf8(verdict.reason.data(),
+                                       static_cast<qsizetype>(verdict.reason.size())));
   } else if (c.changed == 0) {
     text += QStringLiteral(" No difference found; this does not prove that there is none.");
   }
@@ -116,7 +120,7 @@ QString population_sentence(const PopulationView& population) {
     const QString power = power_text(c.prompts[0].test);
     if (!power.isEmpty()) text += QStringLiteral(" Power: %1.").arg(power);
   }
-  return text;
+  return before + text;
 }
 
 void PopulationModel::show(PopulationPointer population) {
