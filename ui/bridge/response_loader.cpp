@@ -22,8 +22,8 @@ const QByteArray kHdf5Signature("\x89HDF\r\n\x1a\n", 8);
 
 tl::unexpected<Error> overtaken() { return fail(ErrorKind::usage, "overtaken by a newer request"); }
 
-// A file's bytes, mapped; `file` keeps them.
-Result<std::string_view> bytes_of(QFile& file) {
+// Read and not mapped: a file that is written anew meanwhile would end the program.
+Result<QByteArray> bytes_of(QFile& file) {
   const std::string path = file.fileName().toStdString();
   if (QFileInfo(file).isDir()) {
     return fail(ErrorKind::malformed, fmt::format("{}: is a folder; open the files in it", path));
@@ -32,36 +32,34 @@ Result<std::string_view> bytes_of(QFile& file) {
     return fail(ErrorKind::malformed,
                 fmt::format("{}: cannot be read ({})", path, file.errorString().toStdString()));
   }
-  if (file.size() == 0) {
-    return fail(ErrorKind::malformed, fmt::format("{}: is empty; there is no answer in it", path));
-  }
-  const uchar* bytes = file.map(0, file.size());
-  if (bytes == nullptr) {
+  QByteArray bytes = file.readAll();
+  if (file.error() != QFileDevice::NoError) {
     return fail(ErrorKind::malformed,
                 fmt::format("{}: cannot be read ({})", path, file.errorString().toStdString()));
   }
-  // uchar to char: the same bytes, which the readers take as text
-  return std::string_view(reinterpret_cast<const char*>(bytes),
-                          static_cast<std::size_t>(file.size()));
+  if (bytes.isEmpty())
+    return fail(ErrorKind::malformed, fmt::format("{}: is empty; there is no answer in it", path));
+  return bytes;
 }
 
 Result<std::vector<Response>> read_one(const QString& path, const std::function<bool()>& stale) {
   QFile file(path);
-  const auto bytes = bytes_of(file);
-  if (!bytes) return tl::unexpected(bytes.error());
+  const auto content = bytes_of(file);
+  if (!content) return tl::unexpected(content.error());
+  const std::string_view bytes(content->constData(), static_cast<std::size_t>(content->size()));
   const std::string name = path.toStdString();
-  if (bytes->starts_with(std::string_view(kHdf5Signature.data(), 8))) {
+  if (content->startsWith(kHdf5Signature)) {
     return fail(ErrorKind::usage,
                 fmt::format("{}: is a capture; open it alone, not among responses", name));
   }
-  if (is_kld_file(*bytes)) {
+  if (is_kld_file(bytes)) {
     return fail(ErrorKind::usage,
                 fmt::format("{}: is a llama.cpp logit file; compare two of them with driftscope "
                             "vendor BASE OTHER",
                             name));
   }
   std::vector<Response> responses;
-  const auto read = read_responses(*bytes, name, [&](Response&& response) -> Result<void> {
+  const auto read = read_responses(bytes, name, [&](Response&& response) -> Result<void> {
     if (stale()) return overtaken();
     grade_response(response);
     responses.push_back(std::move(response));
