@@ -18,6 +18,8 @@ fi
 build_units release
 ctest --test-dir build/release --output-on-failure -j"$(nproc)"
 if [ "$sanitized" = failed ]; then
-  echo "The sanitizer pass failed; see above." >&2
+  # Once more and last, so that a log cut to its end still shows what failed and how.
+  echo "The sanitizer pass failed; its failed tests once more:" >&2
+  ctest --test-dir build/asan-ubsan --rerun-failed --output-on-failure || true
   exit 1
 fi

@@ -12,9 +12,9 @@
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
 #include "app/cli/output_file.h"
+#include "app/cli/vendor_input.h"
 #include "engine/config/envelope.h"
 #include "engine/model/checkpoint.h"
-#include "engine/model/files.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope::cli {
@@ -115,10 +115,15 @@ Result<int> run(const ImportCommand& command, CommandContext& context) {
   if (auto target = check_target(command.output, command.force); !target) {
     return tl::unexpected(target.error());
   }
-  std::vector<MappedFile> files;
+  std::vector<VendorInput> files;
+  files.reserve(command.files.size());  // the sides look into them
   std::vector<ImportSide> sides;
   for (const std::string& path : command.files) {
-    auto file = MappedFile::open(path);
+    if (path == "-") {
+      return fail(ErrorKind::usage,
+                  "-: a capture names the files that it was made of; give a file");
+    }
+    auto file = VendorInput::open(path);
     if (!file) return tl::unexpected(file.error());
     files.push_back(std::move(*file));
     auto side = side_of(command, path, files.back().bytes());

@@ -11,8 +11,8 @@
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
 #include "app/cli/interrupt.h"
+#include "app/cli/vendor_input.h"
 #include "app/probe/prober.h"
-#include "engine/model/files.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope::cli {
@@ -101,9 +101,9 @@ Result<std::vector<Exchange>> read_earlier(const std::string& path) {
   std::error_code code;
   if (!std::filesystem::exists(path, code)) return exchanges;
   if (!std::filesystem::is_regular_file(path, code)) return exchanges;  // /dev/stdout and the like
-  auto mapped = MappedFile::open(path);
-  if (!mapped) return tl::unexpected(mapped.error());
-  std::string_view text = mapped->bytes();
+  const auto input = VendorInput::open(path);
+  if (!input) return tl::unexpected(input.error());
+  std::string_view text = input->bytes();
   std::int64_t number = 0;
   while (!text.empty()) {
     const std::size_t end = text.find('\n');
@@ -139,11 +139,11 @@ Result<void> drop_half_line(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, code)) return {};
   std::uintmax_t keep = 0;
   {
-    auto mapped = MappedFile::open(path);
-    if (!mapped) return tl::unexpected(mapped.error());
-    const std::size_t last = mapped->bytes().rfind('\n');
+    const auto input = VendorInput::open(path);
+    if (!input) return tl::unexpected(input.error());
+    const std::size_t last = input->bytes().rfind('\n');
     keep = last == std::string_view::npos ? 0 : last + 1;
-    if (keep == mapped->bytes().size()) return {};
+    if (keep == input->bytes().size()) return {};
   }
   std::filesystem::resize_file(path, keep, code);
   if (code)

@@ -9,6 +9,12 @@
 #include "app/cli/experiment.h"
 
 namespace driftscope::cli {
+namespace {
+
+// 64 MiB: an answer of 100,000 tokens with 20 alternatives each takes about that.
+constexpr std::size_t kReadWhole = std::size_t{64} << 20;
+
+}  // namespace
 
 Result<VendorInput> VendorInput::open(const std::string& path) {
   VendorInput input;
@@ -19,11 +25,17 @@ Result<VendorInput> VendorInput::open(const std::string& path) {
     input.m_text = std::move(*read);
     return input;
   }
-  auto opened = MappedFile::open(path);
-  if (!opened) return tl::unexpected(opened.error());
-  input.m_mapped = std::move(*opened);
   auto file = RegularFile::open(path);
   if (!file) return tl::unexpected(file.error());
+  if (file->bytes() <= kReadWhole) {
+    auto text = read_whole_file(path, kReadWhole);
+    if (!text) return tl::unexpected(text.error());
+    input.m_text = std::move(*text);
+    return input;
+  }
+  auto mapped = MappedFile::open(path);
+  if (!mapped) return tl::unexpected(mapped.error());
+  input.m_mapped = std::move(*mapped);
   input.m_file = std::move(*file);
   return input;
 }
