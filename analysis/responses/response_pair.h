@@ -98,6 +98,8 @@ class ResponsePair {
   // Confident tokens: -log p is about exp(-gap / T), so the ratio of their logarithms is 1 / T.
   [[nodiscard]] std::pair<double, std::int64_t> implied_temperature() const;
   void add_scale_finding();
+  // A near-tie after values that are all equal: what moved it began at that very token.
+  void add_sudden_finding();
 
   const Response& m_a;
   const Response& m_b;

@@ -24,6 +24,7 @@ void ResponsePair::collect_findings() {
   add_prompt_finding();
   add_bias_finding();
   add_scale_finding();
+  add_sudden_finding();
   if (numbers_comparable()) {
     std::vector<std::pair<const ResponseStep*, const ResponseStep*>> steps;
     for (const auto& [i, j] : m_pairs) steps.emplace_back(&m_steps_a[i], &m_steps_b[j]);
@@ -114,6 +115,31 @@ void ResponsePair::add_scale_finding() {
       "The sides' logprob fields hold different things (logarithms, probabilities, logits, "
       "placeholders or values after the samplers): no drift is computed",
       Json::object()));
+}
+
+void ResponsePair::add_sudden_finding() {
+  if (!m_out.divergence || m_out.divergence->cause != ResponseCause::near_tie) return;
+  if (m_out.drift.count == 0 || m_out.drift.first_step) return;
+  // A certain token prints the same value whatever the rounding, and so do few decimals.
+  constexpr double kUncertain = -0.05;
+  constexpr double kFine = 1e-3;
+  std::int64_t telling = 0;
+  for (const auto& [i, j] : m_pairs) {
+    const Logprob& a = m_steps_a[i].logprob;
+    const Logprob& b = m_steps_b[j].logprob;
+    if (!a.usable() || !b.usable() || a.value > kUncertain || b.value > kUncertain) continue;
+    if (std::max(print_tolerance(a), print_tolerance(b)) <= kFine) ++telling;
+  }
+  constexpr std::int64_t kEnough = 8;
+  if (telling < kEnough) return;
+  m_out.findings.push_back(make_finding(
+      "no_drift_before_the_tie", Severity::notice,
+      fmt::format("The {} logprobs before the answers part are equal as printed, {} of them of "
+                  "tokens uncertain enough to show rounding: rounding that differs from the start "
+                  "would show there. What moved the tie began at that token (another batch from "
+                  "there on, a random draw, another treatment of the logits)",
+                  m_out.drift.count, telling),
+      Json{{"equal_logprobs", m_out.drift.count}, {"telling", telling}}));
 }
 
 std::vector<Finding> findings_of_sides(const Response& a, const Response& b) {

@@ -73,6 +73,27 @@ bool has(const std::vector<Finding>& findings, std::string_view id) {
 
 const ResponseStep kFirst = step("The", number(-0.125), {{"A", number(-3.0)}});
 
+// So many equal tokens of one value, then two that are 0.125 apart on either side.
+std::pair<Response, Response> parts_after(std::size_t count, double value, double b_first) {
+  std::vector<ResponseStep> a(count, step("x", number(value))), b = a;
+  b.front().logprob = b.front().alternatives[0].logprob = number(b_first);
+  a.push_back(step(" cat", number(-0.75), {{" dog", number(-0.8125)}}));
+  b.push_back(step(" dog", number(-0.75), {{" cat", number(-0.8125)}}));
+  return {answer(a), answer(b)};
+}
+
+TEST(ResponseVerdict, ATieAfterEqualValuesBeganAtItsToken) {
+  const auto verdict = [](const std::pair<Response, Response>& pair) {
+    auto c = compare(pair.first, pair.second);
+    EXPECT_EQ(c.divergence->cause, ResponseCause::near_tie);
+    return has(c.findings, "no_drift_before_the_tie");
+  };
+  EXPECT_TRUE(verdict(parts_after(8, -0.5, -0.5)));
+  EXPECT_FALSE(verdict(parts_after(7, -0.5, -0.5)));      // too few to tell
+  EXPECT_FALSE(verdict(parts_after(8, -0.5, -0.53125)));  // drift from the first token on
+  EXPECT_FALSE(verdict(parts_after(8, -0.001, -0.001)));  // certain tokens show no rounding
+}
+
 TEST(ResponseVerdict, GrossDriftExcusesNoGap) {
   const Response a = answer({kFirst, step(" cat", number(-0.0625), {{" dog", number(-4.5)}})});
   const Response b = answer({step("The", number(-4.125), {{"A", number(-5.0)}}),
