@@ -102,5 +102,24 @@ TEST(Pairs, GetTheVerdictThatIsRight) {
   EXPECT_GE(count, 15);
 }
 
+// samples/make_answers.py wrote them from a capture; the margins are differences of its logits, by
+// h5py, and the answers have nine digits.
+TEST(SampleAnswers, PartWhereTheirCaptureDoes) {
+  const fs::path folder = fs::path(DRIFTSCOPE_SOURCE_DIR) / "samples/answers";
+  const Reading a = read(folder / "alone.json", "a");
+  const Reading b = read(folder / "among_seven.json", "b");
+  ASSERT_EQ(a.error + b.error, "");
+  const ResponseComparison c = compare_responses(a.responses.at(0), 0, b.responses.at(0), 0);
+  ASSERT_TRUE(c.divergence);
+  EXPECT_EQ(c.divergence->step, 46);
+  EXPECT_EQ(c.divergence->text_a, " and");
+  EXPECT_EQ(c.divergence->text_b, " saying");
+  EXPECT_EQ(c.divergence->cause, ResponseCause::near_tie);
+  ASSERT_TRUE(c.divergence->margin_a && c.divergence->margin_b);
+  EXPECT_NEAR(*c.divergence->margin_a, 0.015034675598144531, 2e-8);
+  EXPECT_NEAR(*c.divergence->margin_b, 0.0010538101196289062, 2e-8);
+  EXPECT_TRUE(c.findings.empty());
+}
+
 }  // namespace
 }  // namespace driftscope
