@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "analysis/compare/difference_grid.h"
@@ -24,23 +25,24 @@ std::vector<Finding> judge(const std::string& text) {
   return figures ? judge_figures(*figures) : std::vector<Finding>();
 }
 
-const Finding* find(const std::vector<Finding>& findings, std::string_view id) {
+// A copy: the findings may be a temporary.
+std::optional<Finding> find(const std::vector<Finding>& findings, std::string_view id) {
   for (const Finding& finding : findings) {
-    if (finding.id == id) return &finding;
+    if (finding.id == id) return finding;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 #define EXPECT_TELLS(findings, id, part)       \
   do {                                         \
-    const Finding* found = find(findings, id); \
-    ASSERT_NE(found, nullptr) << (id);         \
+    const auto found = find(findings, id);     \
+    ASSERT_TRUE(found) << (id);                \
     EXPECT_THAT(found->text, HasSubstr(part)); \
   } while (false)
 
 Json evidence(const std::vector<Finding>& findings, std::string_view id) {
-  const Finding* found = find(findings, id);
-  return found == nullptr ? Json() : Json::parse(found->evidence);
+  const auto found = find(findings, id);
+  return found ? Json::parse(found->evidence) : Json();
 }
 
 class ReportedFigures_ : public testing::Test {
@@ -95,7 +97,7 @@ TEST_F(ReportedFigures_, ListOfDifferences) {  // vllm 18352
   EXPECT_EQ(e["max"], 0.31972);
   EXPECT_EQ(e["max_index"], 3);
   EXPECT_NEAR(e["mean"].get<double>(), 0.045791, 1e-6);
-  EXPECT_EQ(find(findings, "quantised_logits_grid"), nullptr);
+  EXPECT_FALSE(find(findings, "quantised_logits_grid"));
 }
 
 TEST_F(ReportedFigures_, FirstDifferenceWithoutMargin) {  // dflash 159
@@ -120,7 +122,7 @@ TEST(Figures, MarkdownTableWhereTheTypeAccounts) {
       "| vLLM bf16 vs HF bf16 | 0.02 | 0.25 |\n"
       "| vLLM fp32 vs HF fp32 | 1e-6 | 2e-5 |\n"
       "| HF bf16 vs HF fp32 | 0.01 | 0.19 |\n");
-  EXPECT_EQ(find(findings, "engine_exceeds_dtype"), nullptr);
+  EXPECT_FALSE(find(findings, "engine_exceeds_dtype"));
   EXPECT_TELLS(findings, "dtype_exceeds_engine", "The type alone accounts for it");
   EXPECT_EQ(evidence(findings, "dtype_exceeds_engine")["engine"], 2e-5);
 }
@@ -134,8 +136,8 @@ TEST(Figures, ARerunThatDiffersTakesTrustAway) {
 
 TEST(Figures, BatchesThatChangeNothing) {
   const auto findings = judge("model\tbf16_bs1_vs_bs16\nx\t0.0\ny\t0\n");
-  EXPECT_NE(find(findings, "batch_invariant"), nullptr);
-  EXPECT_EQ(find(findings, "batch_dependent_rounding"), nullptr);
+  EXPECT_TRUE(find(findings, "batch_invariant"));
+  EXPECT_FALSE(find(findings, "batch_dependent_rounding"));
 }
 
 TEST(Figures, TypesOnTheOtherAxis) {
@@ -151,9 +153,8 @@ TEST(Figures, ADifferenceThatDoesNotShrinkWithTheType) {
   // From bf16 (8 bits) to fp32 (24 bits) rounding shrinks by 2^16.
   EXPECT_TELLS(judge("pair,max\nvLLM bf16 vs HF bf16,0.5\nvLLM fp32 vs HF fp32,0.4\n"),
                "beyond_type", "look at what the two compute");
-  EXPECT_NE(find(judge("pair,max\nvLLM bf16 vs HF bf16,0.5\nvLLM fp32 vs HF fp32,1e-5\n"),
-                 "rounding_of_type"),
-            nullptr);
+  EXPECT_TRUE(find(judge("pair,max\nvLLM bf16 vs HF bf16,0.5\nvLLM fp32 vs HF fp32,1e-5\n"),
+                   "rounding_of_type"));
 }
 
 TEST(Figures, PrintedStatistics) {
@@ -174,13 +175,13 @@ TEST(Figures, DivergenceAsAnObject) {
 }
 
 TEST(Figures, BestTokensAsAnObject) {
-  EXPECT_NE(find(judge(R"({"top_logits": {"x": 5.0, "y": 5.0}})"), "exact_tie"), nullptr);
+  EXPECT_TRUE(find(judge(R"({"top_logits": {"x": 5.0, "y": 5.0}})"), "exact_tie"));
 }
 
 TEST(Figures, RowsAsObjects) {
   const auto findings = judge(
       R"([{"run": "A fp16 vs B fp16", "max_diff": 3.0}, {"run": "A fp16 vs A fp32", "max_diff": 1.0}])");
-  EXPECT_NE(find(findings, "engine_exceeds_dtype"), nullptr);
+  EXPECT_TRUE(find(findings, "engine_exceeds_dtype"));
 }
 
 TEST(Figures, OneBasedAndNested) {
@@ -195,7 +196,7 @@ TEST(Figures, NearTieAndWideMargin) {
   EXPECT_TELLS(judge(R"({"step": 7, "top_logits": [{"token": "x", "logit": 20.25},)"
                      R"( {"token": "y", "logit": 20.125}]})"),
                "near_tie", "1 steps of bf16");
-  EXPECT_NE(find(judge(R"({"top": [["x", 20.0], ["y", 11.5]]})"), "margin"), nullptr);
+  EXPECT_TRUE(find(judge(R"({"top": [["x", 20.0], ["y", 11.5]]})"), "margin"));
 }
 
 TEST(Figures, KlBelowZeroByTooMuchIsAFault) {
