@@ -102,8 +102,9 @@ ListedDifferences listed_differences(const Comparison& comparison) {
 void tell_lists(const Comparison& comparison, std::vector<Finding>& findings) {
   findings.push_back(make_finding(
       "whole_rows_missing", Severity::notice,
-      "The files list some tokens of each step, not the whole vocabulary: largest and mean logit "
-      "difference, KL, entropy, headroom, ranks beyond the lists and equality of bits are not "
+      "The files list some tokens of each step, not the whole vocabulary: largest and mean "
+      "difference over it, KL, entropy, headroom, ranks beyond the lists and equality of bits are "
+      "not "
       "known and left empty",
       Json::object()));
   const ListedDifferences d = listed_differences(comparison);

@@ -79,6 +79,18 @@ std::vector<RankFlip> flips_between(const std::vector<RankedToken>& a,
   return flips;
 }
 
+double listed_difference(const StepMetrics& metrics, TokenId token) {
+  return std::abs(value_of(metrics.top_b, token) - value_of(metrics.top_a, token));
+}
+
+double largest_listed_difference(const StepMetrics& metrics) {
+  double largest = kUndefined;
+  for (const RankedToken& entry : metrics.top_a) {
+    largest = std::fmax(largest, listed_difference(metrics, entry.token));
+  }
+  return largest;
+}
+
 std::shared_ptr<StepComparison> compare_listed_step(std::int64_t step, const ListedRow& a,
                                                     const ListedRow& b, std::size_t top_k) {
   auto result = std::make_shared<StepComparison>();
@@ -108,7 +120,7 @@ std::shared_ptr<StepComparison> compare_listed_step(std::int64_t step, const Lis
     const double change = value_of(b.listed, a.token) - value_of(a.listed, a.token);
     const double ratio = std::exp(change);
     set("dlogp", change);
-    set("k1", -change);
+    set("k1", value_of(a.listed, a.token) - value_of(b.listed, a.token));  // never -0
     set("k3", ratio - 1.0 - change);
     set("importance_ratio", ratio);
   }

@@ -17,6 +17,11 @@ namespace driftscope {
 [[nodiscard]] std::vector<RankFlip> flips_between(const std::vector<RankedToken>& a,
                                                   const std::vector<RankedToken>& b, std::size_t k);
 
+// |B - A| of the tokens that both lists hold: of one token, and the largest. NaN where none is held
+// by both with a number.
+[[nodiscard]] double listed_difference(const StepMetrics& metrics, TokenId token);
+[[nodiscard]] double largest_listed_difference(const StepMetrics& metrics);
+
 // What one side says of a step; `listed` is best first and may be empty.
 struct ListedRow {
   TokenId token{};

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/capture/json_text.h"
+#include "analysis/compare/value_words.h"
 #include "analysis/report/comparison_json.h"
 #include "analysis/report/documents.h"
 
@@ -14,9 +15,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kDocumentVersion = 1;
 
-Json statistic_to_json(const RunStatistic& statistic, const MetricSpec& spec) {
+Json statistic_to_json(const RunStatistic& statistic, std::string_view unit) {
   return Json{
-      {"unit", spec.unit},
+      {"unit", unit},
       {"max", statistic.maximum},
       {"p99", statistic.p99},
       {"p50", statistic.p50},
@@ -38,7 +39,8 @@ Json statistics_to_json(const Comparison& comparison) {
     const auto found = std::find_if(all.begin(), all.end(), [&spec](const RunStatistic& statistic) {
       return statistic.metric == spec.id;
     });
-    if (found != all.end()) json[std::string(spec.id)] = statistic_to_json(*found, spec);
+    if (found == all.end()) continue;
+    json[std::string(spec.id)] = statistic_to_json(*found, metric_unit(comparison, spec));
   }
   return json;
 }

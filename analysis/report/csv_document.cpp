@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/compare/value_words.h"
 #include "analysis/report/documents.h"
 #include "kernels/base/display_text.h"
 
@@ -35,27 +36,40 @@ std::string number_cell(double value) {
   return fmt::format("{}", value);
 }
 
-std::string heading(const MetricSpec& spec) {
-  return spec.unit == "1" || spec.unit.empty() ? std::string(spec.id)
-                                               : fmt::format("{} [{}]", spec.id, spec.unit);
+std::string heading(const Comparison& comparison, const MetricSpec& spec) {
+  const std::string_view unit = metric_unit(comparison, spec);
+  return unit == "1" || unit.empty() ? std::string(spec.id) : fmt::format("{} [{}]", spec.id, unit);
+}
+
+// Empty where the value is not known; NaN where it was measured and is none.
+std::string metric_cell(const Comparison& comparison, const StepComparison& step,
+                        std::size_t index) {
+  const auto& values = step.metrics.values;
+  const double value =
+      index < values.size() ? values[index] : std::numeric_limits<double>::quiet_NaN();
+  return not_known(comparison, step, value) ? "" : number_cell(value);
+}
+
+// Where max_abs was found; nowhere, if it is not known.
+std::string max_abs_token_cell(const Comparison& comparison, const StepComparison& step) {
+  if (not_known(comparison, step, metric_value(step.metrics, "max_abs"))) return "";
+  return id_cell(step.metrics.max_abs_token);
 }
 
 }  // namespace
 
 std::string csv_document(const Comparison& comparison) {
   std::string csv = "step,token_a,text_a,choice_b,text_b,token_b,flipped,max_abs_token";
-  for (const MetricSpec& spec : metric_registry()) csv += "," + csv_text(heading(spec));
+  for (const MetricSpec& spec : metric_registry()) csv += "," + csv_text(heading(comparison, spec));
   csv += '\n';
   for (const auto& step : comparison.steps) {
     csv += fmt::format("{},{},{},{},{},{},{},{}", step->step, step->token_a.value,
                        text_cell(comparison, step->token_a), step->choice_b.value,
                        text_cell(comparison, step->choice_b), id_cell(step->token_b),
-                       step->flipped ? 1 : 0, step->metrics.max_abs_token.value);
+                       step->flipped ? 1 : 0, max_abs_token_cell(comparison, *step));
     for (std::size_t i = 0; i < metric_registry().size(); ++i) {
       csv += ',';
-      csv +=
-          number_cell(i < step->metrics.values.size() ? step->metrics.values[i]
-                                                      : std::numeric_limits<double>::quiet_NaN());
+      csv += metric_cell(comparison, *step, i);
     }
     csv += '\n';
   }

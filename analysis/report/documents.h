@@ -24,7 +24,9 @@ struct CompareDocumentOptions {
 [[nodiscard]] std::string compare_document(const Comparison& comparison,
                                            const CompareDocumentOptions& options);
 
-// One row per step; a header with units, as in "max_abs [logit]". RFC 4180, lines end in LF.
+// One row per step; a header with units, as in "max_abs [logit]" ("max_abs [nat]" of log
+// probabilities). A field is empty where its value is not known. RFC 4180, lines end in LF. The
+// columns are described in analysis/capture/FORMAT.md.
 [[nodiscard]] std::string csv_document(const Comparison& comparison);
 
 // The first line is the document of compare_document with "kind":"comparison", then one line per

@@ -2,8 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
+#include "analysis/compare/listed_step.h"
+#include "analysis/compare/value_words.h"
 #include "analysis/report/documents.h"
 #include "analysis/report/html_parts.h"
 
@@ -20,16 +23,30 @@ std::string row(std::string_view head, std::string_view text) {
 
 bool is_same(Tier tier) { return tier == Tier::bitwise || tier == Tier::tolerance; }
 
+bool is_import(const Comparison& comparison) {
+  return comparison.imported_a || comparison.imported_b;
+}
+
+// Of lists nothing is known of the drift, which is taken over whole rows.
+std::string drift_text(const Comparison& comparison, const Divergence& divergence) {
+  if (comparison.listed()) {
+    return "not known: it is taken over the whole vocabulary, and the files list a few tokens of "
+           "each step";
+  }
+  return fmt::format("{} against {} usually ({} times)", figure(divergence.drift),
+                     figure(divergence.usual_drift), figure(divergence.drift_excess));
+}
+
 std::string divergence_rows(const Comparison& comparison, const Divergence& divergence) {
   const auto side = [&](const std::optional<TokenId>& token, double margin) {
-    return fmt::format("{} (margin {})", html::token_text(comparison, token), figure(margin));
+    const bool unknown = std::isnan(margin) && is_import(comparison);
+    return fmt::format("{} (margin {})", html::token_text(comparison, token),
+                       unknown ? "not known" : figure(margin));
   };
   return row("step", fmt::format("{}", divergence.step)) +
          row("A", side(divergence.token_a, divergence.margin_a)) +
          row("B", side(divergence.token_b, divergence.margin_b)) +
-         row("drift there",
-             fmt::format("{} against {} usually ({} times)", figure(divergence.drift),
-                         figure(divergence.usual_drift), figure(divergence.drift_excess))) +
+         row("drift there", drift_text(comparison, divergence)) +
          row("cause", name_of(divergence.cause)) + row("because", divergence.reason);
 }
 
@@ -95,17 +112,31 @@ std::string findings_section(const Comparison& comparison) {
   return page + "</ul>\n";
 }
 
+// The prompt in tokens, if those are known.
+std::string prompt_length(const Comparison& comparison) {
+  if (is_import(comparison) && comparison.prompt_a.empty()) return "not known as tokens";
+  return fmt::format("{} tokens", comparison.prompt_a.size());
+}
+
+std::string prompt_words(const Comparison& comparison) {
+  if (!comparison.prompt_text.empty() || !is_import(comparison)) return comparison.prompt_text;
+  const bool known = comparison.imported_a && !comparison.imported_a->prompt_text.empty();
+  return known ? comparison.imported_a->prompt_text : "not known: the files do not repeat it";
+}
+
 std::string runs_section(const Comparison& comparison) {
   std::string page = "<h2>Runs</h2><table><tbody>\n";
-  page += row("model A", comparison.model_a) + row("model B", comparison.model_b);
+  const auto model = [&](const std::string& name) {
+    return name.empty() && is_import(comparison) ? std::string("not known") : name;
+  };
+  page += row("model A", model(comparison.model_a)) + row("model B", model(comparison.model_b));
   page += row("configuration A", comparison.config_a_name) +
           row("configuration B", comparison.config_b_name);
   page += row("state", trace_state_name(comparison.state));
-  page += row("steps compared",
-              fmt::format("{} of {} planned", comparison.steps.size(), comparison.planned_steps));
+  page += row("steps compared", describe_steps(comparison));
   page += row("equal tokens at the start", fmt::format("{}", comparison.tokens_equal));
-  page += row("prompt", fmt::format("{} tokens", comparison.prompt_a.size()));
-  page += row("prompt text", comparison.prompt_text);
+  page += row("prompt", prompt_length(comparison));
+  page += row("prompt text", prompt_words(comparison));
   if (comparison.control.present) {
     page +=
         row("A run again", fmt::format("{} steps, largest difference {}", comparison.control.steps,
@@ -117,7 +148,11 @@ std::string runs_section(const Comparison& comparison) {
         fmt::format("<p class=\"note\">To repeat:</p><pre>{}</pre>\n", escape(comparison.command));
   }
   page += "<h2>What differs between A and B</h2>\n";
-  if (comparison.envelope_difference.empty()) return page + "<p class=\"note\">Nothing.</p>\n";
+  if (comparison.envelope_difference.empty()) {
+    return page + fmt::format("<p class=\"note\">{}</p>\n", is_import(comparison)
+                                                                ? "No field that both files state."
+                                                                : "Nothing.");
+  }
   page +=
       "<table><thead><tr><th>field</th><th class=\"text\">A</th><th class=\"text\">B</th></tr>"
       "</thead><tbody>\n";
@@ -140,21 +175,45 @@ std::vector<double> column(const Comparison& comparison, std::string_view metric
   return values;
 }
 
+template <class Value>
+std::vector<double> computed_column(const Comparison& comparison, Value value) {
+  std::vector<double> values;
+  for (const auto& step : comparison.steps) values.push_back(value(*step));
+  return values;
+}
+
+// Of lists, differences are known of the tokens that both sides list.
+std::vector<html::Series> difference_series(const Comparison& comparison) {
+  if (!comparison.listed()) {
+    return {{"max", "c", column(comparison, "max_abs")}, {"rms", "d", column(comparison, "rms")}};
+  }
+  return {{"largest", "c",
+           computed_column(
+               comparison,
+               [](const StepComparison& step) { return largest_listed_difference(step.metrics); })},
+          {"A's token", "d", computed_column(comparison, [](const StepComparison& step) {
+             return listed_difference(step.metrics, step.token_a);
+           })}};
+}
+
 std::string plots_section(const Comparison& comparison) {
+  const std::string unit(value_unit(comparison));
   const std::int64_t marked = comparison.first_divergence ? comparison.first_divergence->step
                               : comparison.first_flip     ? comparison.first_flip->step
                                                           : -1;
   std::string page = "<h2>Along the run</h2>\n";
   page += html::line_plot(
-      {{"max", "c", column(comparison, "max_abs")}, {"rms", "d", column(comparison, "rms")}},
-      {.title = "Difference of the logits",
-       .unit = "logit, logarithmic",
+      difference_series(comparison),
+      {.title = in_fitting_words(comparison, comparison.listed()
+                                                 ? "Difference of the logits that both sides list"
+                                                 : "Difference of the logits"),
+       .unit = unit + ", logarithmic",
        .logarithmic = true,
        .marked_step = marked});
   page += html::line_plot(
       {{"A", "a", column(comparison, "margin_a")}, {"B", "b", column(comparison, "margin_b")}},
       {.title = "Margin of the best token",
-       .unit = "logit",
+       .unit = unit,
        .logarithmic = false,
        .marked_step = marked});
   page += html::line_plot({{"pairs", "c", column(comparison, "rank_flips")}},
@@ -174,6 +233,14 @@ const StepComparison* chosen_step(const Comparison& comparison) {
     wanted = comparison.first_divergence->step;
   } else if (comparison.first_flip) {
     wanted = comparison.first_flip->step;
+  } else if (comparison.listed()) {
+    double largest = 0.0;
+    for (const auto& step : comparison.steps) {
+      const double size = largest_listed_difference(step->metrics);
+      if (!(size > largest)) continue;  // also where it is not known
+      largest = size;
+      wanted = step->step;
+    }
   } else {
     for (const RunStatistic& statistic : comparison.statistics) {
       if (statistic.metric == "max_abs") wanted = std::max<std::int64_t>(0, statistic.argmax_step);
@@ -192,6 +259,19 @@ std::string ranking_section(const Comparison& comparison) {
          html::ranking_table(comparison, *step);
 }
 
+// The rows that the table lacks, and why.
+std::string unknown_metrics(const Comparison& comparison) {
+  if (!comparison.listed()) return "";
+  std::string names;
+  for (const RunStatistic& statistic : comparison.statistics) {
+    if (statistic.count == 0) names += (names.empty() ? "" : ", ") + statistic.metric;
+  }
+  return fmt::format(
+      "<p class=\"note\">Not known, because the files list a few tokens of each step and no whole "
+      "rows: {}.</p>\n",
+      escape(names));
+}
+
 std::string statistics_section(const Comparison& comparison) {
   std::string page =
       "<h2>Metrics over the run</h2><table><thead><tr><th>metric</th><th>unit</th><th>max</th>"
@@ -203,11 +283,11 @@ std::string statistics_section(const Comparison& comparison) {
     page += fmt::format(
         "<tr><td title=\"{}\">{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>"
         "<td>{}</td></tr>\n",
-        escape(spec.definition), escape(spec.id), escape(spec.unit), figure(statistic.maximum),
-        statistic.argmax_step, figure(statistic.p99), figure(statistic.p50),
-        figure(statistic.mean));
+        escape(in_fitting_words(comparison, spec.definition)), escape(spec.id),
+        escape(metric_unit(comparison, spec)), figure(statistic.maximum), statistic.argmax_step,
+        figure(statistic.p99), figure(statistic.p50), figure(statistic.mean));
   }
-  return page + "</tbody></table>\n";
+  return page + "</tbody></table>\n" + unknown_metrics(comparison);
 }
 
 std::string images_section(std::span<const ReportImage> images) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 
+#include "analysis/compare/value_words.h"
 #include "analysis/report/html_parts.h"
 #include "kernels/base/display_text.h"
 
@@ -145,9 +146,10 @@ std::string token_ribbons(const Comparison& comparison) {
 }
 
 std::string ranking_table(const Comparison& comparison, const StepComparison& step) {
-  std::string html =
+  std::string html = in_fitting_words(
+      comparison,
       "<table><thead><tr><th>token</th><th>id</th><th>rank A</th><th>rank B</th><th>logit A</th>"
-      "<th>logit B</th><th>B − A</th></tr></thead><tbody>\n";
+      "<th>logit B</th><th>B − A</th></tr></thead><tbody>\n");
   for (const RankedRow& row : ranked_rows(step.metrics)) {
     const bool both = row.logit_a && row.logit_b;
     html += fmt::format("<tr{}><td class=\"text\">{}</td><td>{}</td>{}{}{}{}<td>{}</td></tr>\n",

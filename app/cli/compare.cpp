@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "analysis/capture/capture.h"
+#include "analysis/compare/imported_side.h"
 #include "analysis/compare/verdict_block.h"
 #include "analysis/report/documents.h"
 #include "app/cli/command.h"
@@ -19,6 +20,18 @@ struct CompareOptions {
   PolicyOptions policy;
 };
 
+// An import of one file has nothing to be compared with.
+Result<void> check_two_sides(const CaptureReader& reader, const std::string& file) {
+  const CaptureLaneInfo* a = reader.lane(Lane::a);
+  const bool imported = a != nullptr && imported_side(a->lane.envelope_json).has_value();
+  if (!imported || reader.lane(Lane::b) != nullptr) return {};
+  return fail(ErrorKind::inconclusive,
+              fmt::format("{} holds one side, imported from one file: name a second capture to "
+                          "compare it with (driftscope compare {} OTHER.h5), or import both files "
+                          "at once (driftscope import A B -o PAIR.h5)",
+                          file, file));
+}
+
 Result<int> run(const CompareOptions& options, CommandContext& context) {
   auto policy = make_policy(options.policy);
   if (!policy) return tl::unexpected(policy.error());
@@ -26,6 +39,9 @@ Result<int> run(const CompareOptions& options, CommandContext& context) {
   if (!first) return tl::unexpected(first.error());
   Result<ComparisonPointer> comparison;
   if (options.other.empty()) {
+    if (auto sides = check_two_sides(**first, options.file); !sides) {
+      return tl::unexpected(sides.error());
+    }
     comparison = compare_capture(**first, *policy);
   } else {
     auto second = CaptureReader::open(options.other);

@@ -117,7 +117,11 @@ TEST_F(ImportCommand, BadInput) {
   expect_one_line({"import", "two.jsonl", "--answer", "2", "-o", "out.h5"}, 2, {"holds 2"});
   expect_one_line({"vendor", "a.npy", "a.npy"}, 2, {"driftscope import A B -o"});
   ASSERT_EQ(run({"import", "two.jsonl", "--answer", "1", "-o", "one.h5"}).exit_code, 0);
-  EXPECT_EQ(run({"compare", "one.h5"}).exit_code, 3) << "one lane is no comparison";
+  // One lane is no comparison; the line says how to make one.
+  expect_one_line({"compare", "one.h5"}, 3,
+                  {"driftscope compare one.h5 OTHER.h5", "driftscope import A B -o PAIR.h5"});
+  EXPECT_EQ(run({"compare", "one.h5"}).out, "");
+  EXPECT_EQ(run({"compare", "one.h5", "one.h5"}).exit_code, 0);
 }
 
 TEST_F(ImportCommand, VendorReadsFigures) {
