@@ -144,13 +144,15 @@ Result<void> ResponseReader::empty() {
     return fail(ErrorKind::malformed,
                 fmt::format("{}: is empty; give a saved response", display()));
   }
+  if (m_block.status && *m_block.status >= 400)
+    return headers_only(fmt::format("HTTP {}: the body is empty", *m_block.status));
   return headers_only({});
 }
 
 Result<void> ResponseReader::headers_only(std::string error) {
   Response response;
   response.source = m_name;
-  response.format = error.empty() ? "headers" : "error";
+  response.format = error.empty() ? std::string(kHeadersOnly) : "error";
   response.error = std::move(error);
   apply(m_block, response);
   return take(std::move(response));

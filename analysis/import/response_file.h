@@ -14,6 +14,9 @@
 
 namespace driftscope {
 
+// Format of what holds the headers of an answer and ends where its body begins.
+inline constexpr std::string_view kHeadersOnly = "headers";
+
 // Takes the responses one by one, so that a file of many need not be held. An error ends the
 // reading and is returned.
 using ResponseTaker = std::function<Result<void>(Response&&)>;

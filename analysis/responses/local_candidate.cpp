@@ -21,7 +21,7 @@ CandidateBuilder::CandidateBuilder(const VendorEvidence& evidence, std::string n
   m_out.name = std::move(name);
   m_out.description = std::move(description);
   for (const VendorValue& value : evidence.values) {
-    if (value.step % stride() == 0) m_printing += value.tolerance * value.tolerance;
+    if (!value.raw && value.step % stride() == 0) m_printing += value.tolerance * value.tolerance;
   }
 }
 
@@ -56,11 +56,11 @@ double CandidateBuilder::log_sum(std::size_t step, double scale) const {
 }
 
 LocalLogprobs CandidateBuilder::at_temperature(double temperature) const {
-  const double scale = 1.0 / temperature;
   LocalLogprobs out{.temperature = temperature, .values = {}};
   std::size_t step = std::numeric_limits<std::size_t>::max();
   double sum = 0.0;
   for (const VendorValue& value : m_evidence.values) {
+    const double scale = value.raw ? 1.0 : 1.0 / temperature;
     if (value.step != step) sum = log_sum(step = value.step, scale);
     out.values.push_back(
         scale * static_cast<double>(row(step)[static_cast<std::size_t>(value.token)]) - sum);
@@ -75,7 +75,7 @@ double CandidateBuilder::squares(double temperature) const {
   double sum = 0.0;
   double total = 0.0;
   for (const VendorValue& value : m_evidence.values) {
-    if (value.step % stride() != 0) continue;
+    if (value.raw || value.step % stride() != 0) continue;
     if (value.step != step) sum = log_sum(step = value.step, scale);
     const double logit = row(step)[static_cast<std::size_t>(value.token)];
     const double difference = value.logprob - (scale * logit - sum);
@@ -135,7 +135,9 @@ LocalCandidate CandidateBuilder::finish() {
   if (m_row_count > 0) m_out.mean_log_likelihood /= static_cast<double>(m_row_count);
   m_out.plain = at_temperature(1.0);
   if (m_evidence.temperature) m_out.stated = at_temperature(*m_evidence.temperature);
-  m_out.fitted = m_evidence.values.empty() ? m_out.plain : fit_temperature();
+  const bool fits = std::any_of(m_evidence.values.begin(), m_evidence.values.end(),
+                                [](const VendorValue& value) { return !value.raw; });
+  m_out.fitted = fits ? fit_temperature() : m_out.plain;
   m_rows = {};
   return std::move(m_out);
 }

@@ -63,11 +63,18 @@ class Ranker {
     return mean_of(differences);
   }
 
+  // Over the values on which a temperature bears; infinite where there are none.
   [[nodiscard]] double best_mean(TemperatureUse use) const {
     double best = std::numeric_limits<double>::infinity();
     for (const LocalCandidate& candidate : m_candidates) {
-      if (const LocalLogprobs* local = logprobs(candidate, use))
-        best = std::min(best, mean_abs(local->values));
+      const LocalLogprobs* local = logprobs(candidate, use);
+      if (local == nullptr) continue;
+      std::vector<double> differences;
+      for (std::size_t i = 0; i < local->values.size(); ++i) {
+        const VendorValue& value = m_evidence.values[i];
+        if (!value.raw) differences.push_back(std::abs(value.logprob - local->values[i]));
+      }
+      if (!differences.empty()) best = std::min(best, mean_of(differences));
     }
     return best;
   }

@@ -34,6 +34,9 @@ struct VendorValue {
   std::int32_t token = 0;
   double logprob = 0.0;
   double tolerance = 0.0;  // of its printing
+  // Of the logits as they are, whatever temperature the answer was drawn at: servers print a
+  // prompt's logprobs so.
+  bool raw = false;
 };
 
 struct VendorEvidence {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "analysis/responses/response_pair.h"
+#include "kernels/base/utf8.h"
 
 namespace driftscope {
 namespace {
@@ -21,6 +22,18 @@ bool have_bytes(const Steps& steps) {
   return !steps.any([](const ResponseStep& step) {
     return step.token.bytes.empty() && !step.token.bytes_given && !step.text_of_group;
   });
+}
+
+// A piece of a character, whose bytes a server loses that prints each token as text.
+bool is_piece(const TokenText& token) {
+  return token.lossy || find_invalid_utf8(token.bytes) < token.bytes.size();
+}
+
+template <class Steps>
+std::size_t pieces_from(const Steps& steps, std::size_t at) {
+  std::size_t count = 0;
+  while (at + count < steps.size() && is_piece(steps[at + count].token)) ++count;
+  return count;
 }
 
 }  // namespace
@@ -84,6 +97,7 @@ void ResponsePair::count_equal() {
   m_out.equal_tokens = static_cast<std::int64_t>(equal);
   for (std::size_t i = 0; i < equal; ++i) m_pairs.emplace_back(i, i);
   if (m_out.alignment == ResponseAlignment::byte_offsets) pair_by_offset();
+  if (m_out.alignment == ResponseAlignment::positions) pair_by_position();
 }
 
 bool ResponsePair::equal_at(std::size_t i, std::size_t j) const {
@@ -97,6 +111,54 @@ bool ResponsePair::equal_at(std::size_t i, std::size_t j) const {
     default:
       return a.bytes == b.bytes;
   }
+}
+
+std::pair<std::size_t, std::size_t> ResponsePair::other_pieces(std::size_t i, std::size_t j) const {
+  constexpr std::size_t kMostBetween = 16;
+  const std::size_t pieces_a = pieces_from(m_steps_a, i);
+  const std::size_t pieces_b = pieces_from(m_steps_b, j);
+  const auto meet = [&](std::size_t at_a, std::size_t at_b) {
+    if (at_a >= m_steps_a.size() || at_b >= m_steps_b.size())
+      return at_a == m_steps_a.size() && at_b == m_steps_b.size();
+    const TokenText& a = m_steps_a[at_a].token;
+    const TokenText& b = m_steps_b[at_b].token;
+    return !a.lossy && !b.lossy && a.bytes == b.bytes;
+  };
+  // The side with more pieces splits what the other has in one.
+  const bool a_splits = pieces_a > pieces_b;
+  const std::size_t fixed = a_splits ? pieces_a : pieces_b;
+  const std::size_t least = std::max<std::size_t>(1, a_splits ? pieces_b : pieces_a);
+  for (std::size_t other = least; other < least + kMostBetween; ++other) {
+    const std::size_t of_a = a_splits ? fixed : other;
+    const std::size_t of_b = a_splits ? other : fixed;
+    if (meet(i + of_a, j + of_b)) return {of_a, of_b};
+  }
+  return {0, 0};
+}
+
+void ResponsePair::pair_by_position() {
+  m_pairs.clear();
+  std::size_t i = 0;
+  std::size_t j = 0;
+  while (i < m_steps_a.size() && j < m_steps_b.size()) {
+    const TokenText& a = m_steps_a[i].token;
+    const TokenText& b = m_steps_b[j].token;
+    if (!a.lossy && !b.lossy) {
+      if (a.bytes != b.bytes) break;
+      m_pairs.emplace_back(i++, j++);
+      continue;
+    }
+    const std::size_t pieces = pieces_from(m_steps_a, i);
+    if (pieces == pieces_from(m_steps_b, j)) {
+      for (std::size_t k = 0; k < pieces; ++k) m_pairs.emplace_back(i++, j++);
+      continue;
+    }
+    const auto [of_a, of_b] = other_pieces(i, j);
+    if (of_a == 0) break;
+    i += of_a;
+    j += of_b;
+  }
+  m_out.equal_tokens = static_cast<std::int64_t>(m_pairs.size());
 }
 
 void ResponsePair::pair_by_offset() {

@@ -287,9 +287,13 @@ std::string comparison_text(const ResponseComparison& comparison) {
   std::string out = fmt::format("{}: {}\n", name_of(comparison.tier), comparison.verdict);
   out += fmt::format("  A {}\n  B {}\n", escape_for_display(comparison.source_a),
                      escape_for_display(comparison.source_b));
-  out += fmt::format("  aligned by {}: {} of {} and {} tokens equal, {} bytes equal\n",
-                     name_of(comparison.alignment), comparison.equal_tokens, comparison.tokens_a,
-                     comparison.tokens_b, comparison.equal_bytes);
+  const bool lost = comparison.alignment == ResponseAlignment::positions;
+  out +=
+      fmt::format("  aligned by {}: {} token{} {} (A has {}, B has {}), {} bytes of text equal\n",
+                  name_of(comparison.alignment), comparison.equal_tokens,
+                  comparison.equal_tokens == 1 ? "" : "s",
+                  lost ? "equal as far as their bytes are known" : "equal", comparison.tokens_a,
+                  comparison.tokens_b, comparison.equal_bytes);
   if (comparison.divergence) {
     const ResponseDivergence& d = *comparison.divergence;
     const auto margin = [](const std::optional<double>& value) {

@@ -45,6 +45,13 @@ class ResponsePair {
   [[nodiscard]] bool equal_at(std::size_t i, std::size_t j) const;
   // Tokens that begin at the same byte and are equal, as long as the texts are.
   void pair_by_offset();
+  // Where bytes are lost: pieces of characters stand for as many pieces of the other side. Where
+  // one side has fewer (a token that holds the whole character), neither's are paired, and it goes
+  // on at the next token that both know.
+  void pair_by_position();
+  // Tokens of A and B from i and j on up to the next one that both know; {0, 0}: there is none.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> other_pieces(std::size_t i,
+                                                                 std::size_t j) const;
   [[nodiscard]] bool numbers_comparable() const;
   static void add_difference(LogprobDrift& drift, std::int64_t step, const Logprob& a,
                              const Logprob& b);
@@ -92,6 +99,11 @@ class ResponsePair {
   void conclude(Tier tier, std::string verdict);
   void collect_findings();
   void add_prompt_finding();
+  // Prompt and answer in one list: whether what drifts is the prompt.
+  void add_echo_finding();
+  // The last of the equal tokens that is too unlikely to be generated on either side, and so stands
+  // in the prompt with all before it; -1: none.
+  [[nodiscard]] std::pair<std::int64_t, double> last_given_token() const;
   // Rounding has both signs. All differences of one sign, larger where the token is less certain:
   // one side's values went through a temperature.
   void add_bias_finding();

@@ -18,10 +18,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Nats. One token in three million that are drawn at temperature 1, and none that is the most
+// likely one.
+constexpr double kNeverGenerated = -15.0;
+
+// The list of the answer's tokens begins with the prompt, and how long that is is not said.
+bool is_unsplit_echo(const Response& response) {
+  return std::any_of(response.warnings.begin(), response.warnings.end(),
+                     [](const ResponseWarning& w) { return w.id == "echo_unsplit"; });
+}
+
 }  // namespace
 
 void ResponsePair::collect_findings() {
   add_prompt_finding();
+  add_echo_finding();
   add_bias_finding();
   add_scale_finding();
   add_sudden_finding();
@@ -65,6 +76,48 @@ void ResponsePair::add_prompt_finding() {
       Json{{"first_position", *drift.first_step},
            {"first_difference", first},
            {"max_abs", drift.max_abs}}));
+}
+
+std::pair<std::int64_t, double> ResponsePair::last_given_token() const {
+  std::pair<std::int64_t, double> last{-1, 0.0};
+  for (const auto& [i, j] : m_pairs) {
+    for (const Logprob* value : {&m_steps_a[i].logprob, &m_steps_b[j].logprob}) {
+      if (value->usable() && value->value <= kNeverGenerated)
+        last = {static_cast<std::int64_t>(i), value->value};
+    }
+  }
+  return last;
+}
+
+void ResponsePair::add_echo_finding() {
+  const LogprobDrift& drift = m_out.drift;
+  if (!drift.first_step || !numbers_comparable()) return;
+  for (const auto& [response, steps] : {std::pair{&m_a, &m_steps_a}, std::pair{&m_b, &m_steps_b}}) {
+    if (!is_unsplit_echo(*response) || (*steps)[0].logprob.state != LogprobState::null) return;
+  }
+  const std::int64_t first = *drift.first_step;
+  const auto [given, logprob] = last_given_token();
+  if (given < first) {
+    m_out.findings.push_back(make_finding(
+        "echo_not_split", Severity::notice,
+        fmt::format("Both lists begin with the echoed prompt (their first token has no logprob) "
+                    "and do not say where it ends: the drift from token {} on may be that of the "
+                    "prompt (the prefill) or that of the answer. usage.prompt_tokens tells",
+                    first),
+        Json{{"first_position", first}}));
+    return;
+  }
+  const bool bug = drift.max_abs > kBugScale;
+  m_out.findings.push_back(make_finding(
+      bug ? "prefill_drift_bug_scale" : "prefill_drift", bug ? Severity::error : Severity::warning,
+      fmt::format("The drift begins in the prompt (the prefill): both lists begin with the echoed "
+                  "prompt (their first token has no logprob), and token {} (logprob {:.4g}) is so "
+                  "unlikely that it was given, not generated, unless a grammar or a bias forced "
+                  "it. The numbers differ from token {} on, before anything was generated: no "
+                  "sampler does that, but how the prompt is computed (mask, cache, window, "
+                  "positions, padding)",
+                  given, logprob, first),
+      Json{{"first_position", first}, {"last_given", given}, {"max_abs", drift.max_abs}}));
 }
 
 void ResponsePair::add_bias_finding() {

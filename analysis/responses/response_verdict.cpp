@@ -10,6 +10,22 @@
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
+namespace {
+
+// Bytes of the text that a token stands for at least: a U+FFFD in place of lost ones is one or
+// more.
+std::size_t least_bytes(const TokenText& token) {
+  constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
+  std::size_t bytes = token.bytes.size();
+  if (!token.lossy) return bytes;
+  for (std::size_t at = token.bytes.find(kReplacement); at != std::string::npos;
+       at = token.bytes.find(kReplacement, at + kReplacement.size())) {
+    bytes -= kReplacement.size() - 1;
+  }
+  return bytes;
+}
+
+}  // namespace
 
 const ResponseChannel& compared_channel(const ResponseChoice& choice) {
   const bool refused = choice.content.text.empty() && choice.content.steps.empty() &&
@@ -25,7 +41,7 @@ std::vector<const ResponseStep*> places_of_visible_steps(const ResponseChannel& 
     const bool past_text = channel.has_text && !step.special && step.token.bytes_given &&
                            joined >= channel.text.size() && !channel.text.empty();
     if (step.special || past_text) continue;
-    joined += step.token.bytes.size();
+    joined += least_bytes(step.token);
     steps.push_back(&step);
   }
   return steps;

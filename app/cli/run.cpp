@@ -17,6 +17,7 @@
 #include "app/cli/experiment.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/output_file.h"
+#include "app/cli/prompt_notes.h"
 #include "app/cli/run_sink.h"
 #include "engine/config/envelope.h"
 #include "engine/config/knob.h"
@@ -103,6 +104,7 @@ Result<void> go_on(const std::stop_token& stop) {
 
 Result<Sides> make_sides(const RunOptions& options, const Console& console,
                          const std::stop_token& stop) {
+  note_prompt_naming_a_file(options.prompt, console);
   ConfigOptions config_b = options.b;
   if (config_b.config.empty()) config_b.config = options.a.config;
   auto a = make_side(options, options.a, options.model, console, nullptr);

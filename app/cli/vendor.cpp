@@ -72,6 +72,15 @@ Result<std::vector<Response>> responses_of(const Input& input) {
   auto responses = is_token_difr(input.bytes()) ? read_token_difr(input.bytes(), input.name())
                                                 : read_responses(input.bytes(), input.name());
   if (!responses) return responses;
+  const bool headers_only =
+      std::all_of(responses->begin(), responses->end(),
+                  [](const Response& response) { return response.format == kHeadersOnly; });
+  if (headers_only && !responses->empty()) {
+    return fail(ErrorKind::malformed,
+                fmt::format("{}: holds the headers of an answer and ends where its body begins; "
+                            "save the body too (curl -i prints both, -I and -D the headers alone)",
+                            escape_for_display(input.name())));
+  }
   for (Response& response : *responses) grade_response(response);
   return responses;
 }
@@ -80,8 +89,11 @@ Result<std::vector<Response>> responses_of(const Input& input) {
 Result<int> compare_with_model(const VendorOptions& options, const std::vector<Response>& all,
                                const std::vector<Assertion>& checks,
                                const std::vector<std::vector<Response>>& sides,
-                               CommandContext& context) {
-  auto local = rank_locally(options.local, all, context);
+                               const std::vector<Input>& inputs, CommandContext& context) {
+  std::vector<LocalFile> files;
+  for (std::size_t i = 0; i < sides.size(); ++i)
+    files.push_back({.name = inputs[i].name(), .responses = sides[i]});
+  auto local = rank_locally(options.local, files, context);
   if (!local) return tl::unexpected(local.error());
   Json document = describe_responses(all, options.steps).json;
   document["local"] = std::move(local->json);
@@ -243,7 +255,8 @@ Result<int> run(const VendorOptions& options, CommandContext& context) {
     all.insert(all.end(), responses->begin(), responses->end());
     sides.push_back(std::move(*responses));
   }
-  if (options.local.given()) return compare_with_model(options, all, checks, sides, context);
+  if (options.local.given())
+    return compare_with_model(options, all, checks, sides, *inputs, context);
   return report_answers(options, sides, all, checks, *fail_on, context);
 }
 

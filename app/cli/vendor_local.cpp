@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "analysis/responses/answer_copies.h"
 #include "analysis/responses/local_ranking.h"
+#include "analysis/responses/local_sides.h"
 #include "app/cli/interrupt.h"
 #include "app/cli/local_library.h"
+#include "app/cli/prompt_notes.h"
 #include "app/cli/vendor_tokens.h"
 #include "engine/config/knob.h"
 #include "kernels/base/display_text.h"
@@ -27,6 +30,9 @@ struct Sequence {
   std::int64_t prompt_length = 0;
   MappedAnswer answer;
   std::string prompt_from;
+  // A prompt, each token of which but the first is taken as an answer to those before it: the rows
+  // are those of the pass that puts it in.
+  bool is_prompt = false;
 };
 
 class RowSink final : public TraceSink {
@@ -42,37 +48,64 @@ class RowSink final : public TraceSink {
   std::int64_t m_rows;
 };
 
+// The answers of one file against every configuration.
 class LocalComparison {
  public:
-  LocalComparison(const LocalOptions& options, CommandContext& context)
-      : m_options(options), m_context(context) {}
+  LocalComparison(const LocalOptions& options, const LoadedModel& model,
+                  const std::vector<LibraryEntry>& library)
+      : m_options(options), m_model(model), m_library(library) {}
 
-  Result<LocalOutcome> run(const std::vector<Response>& responses) {
-    auto library = make_library(m_options.configs, m_options.configs_file);
-    if (!library) return tl::unexpected(library.error());
-    auto model = load_model(m_options.model, m_context.console);
-    if (!model) return tl::unexpected(model.error());
-    m_model = std::move(*model);
-    if (auto read = read_answers(responses); !read) return tl::unexpected(read.error());
-    InterruptGuard interrupt;
-    ProgressLine progress(m_context.console);
-    for (std::size_t i = 0; i < library->size(); ++i) {
-      auto candidate = score((*library)[i], interrupt, [&](std::int64_t done, std::int64_t total) {
-        progress.update(fmt::format("{} ({} of {})", (*library)[i].name, i + 1, library->size()),
-                        done, total);
+  // `label`: in front of the progress of a file among several. Errors: inconclusive, where no
+  // answer can be given to the model; the others of rank_locally().
+  Result<void> run(const std::vector<Response>& responses, const std::string& label,
+                   const InterruptGuard& interrupt, ProgressLine& progress) {
+    if (auto read = read_answers(responses); !read) return read;
+    for (std::size_t i = 0; i < m_library.size(); ++i) {
+      auto candidate = score(m_library[i], interrupt, [&](std::int64_t done, std::int64_t total) {
+        progress.update(
+            fmt::format("{}{} ({} of {})", label, m_library[i].name, i + 1, m_library.size()), done,
+            total);
       });
       if (!candidate) return tl::unexpected(candidate.error());
-      m_candidates.push_back(std::move(*candidate));
+      m_side.candidates.push_back(std::move(*candidate));
     }
     progress.clear();
-    const bool none = std::none_of(m_candidates.begin(), m_candidates.end(),
+    const bool none = std::none_of(m_side.candidates.begin(), m_side.candidates.end(),
                                    [](const LocalCandidate& c) { return c.problem.empty(); });
     if (none) {
       return fail(ErrorKind::engine,
                   fmt::format("none of the configurations can run; the first: {}",
-                              m_candidates.front().problem));
+                              m_side.candidates.front().problem));
     }
-    return conclude();
+    m_side.ranking = rank_candidates(m_evidence, m_side.candidates);
+    return {};
+  }
+
+  // Without a ranking: why there is none.
+  void note_unobservable(const Error& error) { m_side.ranking.sentence = error.message; }
+  void set_name(std::string name) { m_side.name = std::move(name); }
+  [[nodiscard]] const LocalSide& side() const { return m_side; }
+
+  [[nodiscard]] Json json() const {
+    Json answers = Json::array();
+    for (const Sequence& sequence : m_sequences) {
+      answers.push_back({{"answer", escape_for_display(sequence.name)},
+                         {"prompt_tokens", sequence.prompt_length},
+                         {"prompt_from", sequence.prompt_from},
+                         {"tokens", sequence.answer.ids.size()},
+                         {"tokens_by", std::string(name_of(sequence.answer.mapping))},
+                         {"is_prompt", sequence.is_prompt}});
+    }
+    Json out = ranking_json(m_side.ranking, m_side.candidates);
+    out["answers"] = answers;
+    out["copies_left_out"] = m_copies.count();
+    out["notes"] = notes();
+    return out;
+  }
+  [[nodiscard]] std::string text() const {
+    std::string out = ranking_text(m_side.ranking, m_side.candidates);
+    for (const std::string& note : notes()) out += fmt::format("  note: {}\n", note);
+    return out;
   }
 
  private:
@@ -131,6 +164,7 @@ class LocalComparison {
       for (const std::string& note : sequence.answer.notes) {
         m_notes.push_back(fmt::format("{}: {}", escape_for_display(sequence.name), note));
       }
+      add_prompt(response, tokens, sequence, most_rows);
       add_sequence(response, std::move(sequence), most_rows);
     }
     if (m_sequences.empty()) {
@@ -139,6 +173,45 @@ class LocalComparison {
                               m_notes.empty() ? "" : "; ", m_notes.empty() ? "" : m_notes[0]));
     }
     return {};
+  }
+
+  // The logprobs of the prompt's own tokens, where the answer lists them, as a sequence of its own:
+  // answers to one prompt then repeat it, and it counts once.
+  void add_prompt(const Response& response, const VendorVocabulary& tokens, const Sequence& answer,
+                  std::size_t most_rows) {
+    const std::vector<TokenId>& ids = answer.prompt.ids;
+    if (response.prompt_steps.empty()) return;
+    const auto leave_out = [&](const std::string& why) {
+      m_notes.push_back(fmt::format("{}: the logprobs of its prompt are left out: {}",
+                                    escape_for_display(response.source), why));
+    };
+    auto values = tokens.map_prompt(response, ids);
+    if (!values) return leave_out(values.error().message);
+    if (values->empty()) return;
+    if (std::cmp_greater(ids.size(), m_model.checkpoint->description().max_positions))
+      return leave_out("it is longer than the model's context");
+    if (ids.size() > most_rows - std::min(most_rows, m_evidence.tokens.size()))
+      return leave_out("too many tokens to hold");
+    Sequence sequence;
+    sequence.name = fmt::format("prompt of {}", response.source);
+    sequence.prompt = answer.prompt;
+    sequence.prompt_length = 1;
+    sequence.answer.ids.assign(ids.begin() + 1, ids.end());
+    sequence.answer.values = std::move(*values);
+    sequence.prompt_from = answer.prompt_from;
+    sequence.is_prompt = true;
+    if (m_prompts.note(numbers(ids), {}, sequence.answer.values)) return;
+    take_evidence(sequence);
+    m_sequences.push_back(std::move(sequence));
+  }
+
+  void take_evidence(const Sequence& sequence) {
+    const std::size_t before = m_evidence.tokens.size();
+    for (VendorValue value : sequence.answer.values) {
+      value.step += before;
+      m_evidence.values.push_back(value);
+    }
+    for (const TokenId id : sequence.answer.ids) m_evidence.tokens.push_back(id.value);
   }
 
   void add_sequence(const Response& response, Sequence sequence, std::size_t most_rows) {
@@ -159,27 +232,26 @@ class LocalComparison {
     std::erase_if(sequence.answer.values,
                   [&](const VendorValue& value) { return value.step >= keep; });
     if (is_copy(sequence)) return;
-    for (VendorValue value : sequence.answer.values) {
-      value.step += before;
-      m_evidence.values.push_back(value);
-    }
-    for (const TokenId id : ids) m_evidence.tokens.push_back(id.value);
+    take_evidence(sequence);
     // The last token's own row is not needed: it is fed to nobody.
     sequence.prompt.ids.insert(sequence.prompt.ids.end(), ids.begin(), ids.end() - 1);
     if (m_evidence.no_values.empty()) m_evidence.no_values = unusable_numbers(response);
-    if (response.temperature && *response.temperature > 0.0 && *response.temperature != 1.0 &&
-        m_sequences.empty()) {
+    const bool first = std::all_of(m_sequences.begin(), m_sequences.end(),
+                                   [](const Sequence& one) { return one.is_prompt; });
+    if (first && response.temperature && *response.temperature > 0.0 &&
+        *response.temperature != 1.0) {
       m_evidence.temperature = response.temperature;
     }
     m_sequences.push_back(std::move(sequence));
   }
 
+  static std::vector<std::int32_t> numbers(const std::vector<TokenId>& ids) {
+    std::vector<std::int32_t> out;
+    for (const TokenId id : ids) out.push_back(id.value);
+    return out;
+  }
+
   bool is_copy(const Sequence& sequence) {
-    const auto numbers = [](const std::vector<TokenId>& ids) {
-      std::vector<std::int32_t> out;
-      for (const TokenId id : ids) out.push_back(id.value);
-      return out;
-    };
     return m_copies.note(numbers(sequence.prompt.ids), numbers(sequence.answer.ids),
                          sequence.answer.values);
   }
@@ -200,6 +272,7 @@ class LocalComparison {
     for (const Sequence& sequence : m_sequences) {
       Side side{
           .model = m_model, .prompt = sequence.prompt, .config = entry.config, .neighbours = {}};
+      if (sequence.is_prompt) side.config.scoring = Scoring::prefill;
       auto neighbours = make_neighbours(entry.config.neighbours, "", m_model, side.prompt);
       if (!neighbours) return unable(neighbours.error());
       side.neighbours = std::move(*neighbours);
@@ -219,44 +292,62 @@ class LocalComparison {
     return builder.finish();
   }
 
-  Result<LocalOutcome> conclude() {
-    const LocalRanking ranking = rank_candidates(m_evidence, m_candidates);
-    LocalOutcome outcome;
-    Json answers = Json::array();
-    for (const Sequence& sequence : m_sequences) {
-      answers.push_back({{"answer", escape_for_display(sequence.name)},
-                         {"prompt_tokens", sequence.prompt_length},
-                         {"prompt_from", sequence.prompt_from},
-                         {"tokens", sequence.answer.ids.size()},
-                         {"tokens_by", std::string(name_of(sequence.answer.mapping))}});
-    }
-    outcome.json = {{"model", escape_for_display(m_options.model)},
-                    {"model_sha256", m_model.sha256}};
-    outcome.json.update(ranking_json(ranking, m_candidates));
-    outcome.json["answers"] = answers;
-    outcome.json["copies_left_out"] = m_copies.count();
+  [[nodiscard]] std::vector<std::string> notes() const {
+    std::vector<std::string> notes = m_notes;
     if (m_copies.count() > 0) {
-      m_notes.push_back(
+      notes.push_back(
           fmt::format("{} {} (same prompt, tokens and logprobs as another answer) left out: equal "
                       "answers count once",
                       m_copies.count(), m_copies.count() == 1 ? "copy is" : "copies are"));
     }
-    outcome.json["notes"] = m_notes;
-    outcome.text = ranking_text(ranking, m_candidates);
-    for (const std::string& note : m_notes) outcome.text += fmt::format("  note: {}\n", note);
-    outcome.exit_code = ranking.verdict == LocalVerdict::unobservable ? 3 : 0;
-    return outcome;
+    return notes;
   }
 
   const LocalOptions& m_options;
-  CommandContext& m_context;
-  LoadedModel m_model;
+  const LoadedModel& m_model;
+  const std::vector<LibraryEntry>& m_library;
   std::vector<Sequence> m_sequences;
   VendorEvidence m_evidence;
-  AnswerCopies m_copies;
-  std::vector<LocalCandidate> m_candidates;
+  AnswerCopies m_copies, m_prompts;
+  LocalSide m_side;
   std::vector<std::string> m_notes;
 };
+
+// "A (a.json)" of two files, else the file's name.
+std::string side_name(std::size_t index, std::size_t count, const std::string& file) {
+  const std::string shown = escape_for_display(file);
+  return count == 2 ? fmt::format("{} ({})", index == 0 ? 'A' : 'B', shown) : shown;
+}
+
+constexpr int kUnobservable = 3;
+
+LocalOutcome conclude_one(const LocalComparison& comparison, Json head) {
+  head.update(comparison.json());
+  const bool told = comparison.side().ranking.verdict != LocalVerdict::unobservable;
+  return {
+      .json = std::move(head), .text = comparison.text(), .exit_code = told ? 0 : kUnobservable};
+}
+
+LocalOutcome conclude_several(const std::vector<LocalComparison>& comparisons,
+                              const std::vector<LocalFile>& files, Json head) {
+  std::vector<LocalSide> sides;
+  for (const LocalComparison& comparison : comparisons) sides.push_back(comparison.side());
+  const SidesComparison verdict = compare_local_sides(sides);
+  LocalOutcome outcome;
+  outcome.json = std::move(head);
+  outcome.json.update(sides_json(verdict));
+  outcome.text = verdict.sentence + "\n";
+  Json list = Json::array();
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    Json entry{{"file", escape_for_display(files[i].name)}};
+    entry.update(comparisons[i].json());
+    list.push_back(std::move(entry));
+    outcome.text += fmt::format("\n{}: {}", sides[i].name, comparisons[i].text());
+    if (sides[i].ranking.verdict == LocalVerdict::unobservable) outcome.exit_code = kUnobservable;
+  }
+  outcome.json["files"] = std::move(list);
+  return outcome;
+}
 
 }  // namespace
 
@@ -291,9 +382,34 @@ Result<void> check_local(const LocalOptions& options) {
               "neither");
 }
 
-Result<LocalOutcome> rank_locally(const LocalOptions& options,
-                                  const std::vector<Response>& responses, CommandContext& context) {
-  return LocalComparison(options, context).run(responses);
+Result<LocalOutcome> rank_locally(const LocalOptions& options, const std::vector<LocalFile>& files,
+                                  CommandContext& context) {
+  note_prompt_naming_a_file(options.prompt, context.console);
+  auto library = make_library(options.configs, options.configs_file);
+  if (!library) return tl::unexpected(library.error());
+  auto model = load_model(options.model, context.console);
+  if (!model) return tl::unexpected(model.error());
+  const bool several = files.size() > 1;
+  std::vector<LocalComparison> comparisons;
+  {
+    InterruptGuard interrupt;
+    ProgressLine progress(context.console);
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      LocalComparison& comparison = comparisons.emplace_back(options, *model, *library);
+      comparison.set_name(side_name(i, files.size(), files[i].name));
+      const std::string label =
+          several ? fmt::format("file {} of {}, ", i + 1, files.size()) : std::string();
+      auto done = comparison.run(files[i].responses, label, interrupt, progress);
+      if (done) continue;
+      // A file without evidence leaves the others theirs.
+      if (!several || done.error().kind != ErrorKind::inconclusive)
+        return tl::unexpected(done.error());
+      comparison.note_unobservable(done.error());
+    }
+  }
+  Json head{{"model", escape_for_display(options.model)}, {"model_sha256", model->sha256}};
+  return several ? conclude_several(comparisons, files, std::move(head))
+                 : conclude_one(comparisons.front(), std::move(head));
 }
 
 }  // namespace driftscope::cli

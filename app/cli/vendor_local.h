@@ -25,15 +25,21 @@ void declare_local(CLI::App& app, LocalOptions& options);
 // Errors: usage, where an option of these is given without --model.
 [[nodiscard]] Result<void> check_local(const LocalOptions& options);
 
+struct LocalFile {
+  std::string name;
+  const std::vector<Response>& responses;
+};
 struct LocalOutcome {
   nlohmann::ordered_json json;
   std::string text;
-  int exit_code = 0;  // 3: unobservable
+  int exit_code = 0;  // 3: a file is unobservable
 };
-// Every answer of the responses is scored under every configuration. Errors: usage (no prompt), and
-// of models, configurations and the engine; interrupted.
+// Every answer of a file is scored under every configuration. Each file is ranked on its own, since
+// another configuration may have given each; several are then held against each other. Errors:
+// usage (no prompt), inconclusive (a single file without anything to score), and of models,
+// configurations and the engine; interrupted.
 [[nodiscard]] Result<LocalOutcome> rank_locally(const LocalOptions& options,
-                                                const std::vector<Response>& responses,
+                                                const std::vector<LocalFile>& files,
                                                 CommandContext& context);
 
 }  // namespace driftscope::cli

@@ -209,4 +209,44 @@ Result<MappedAnswer> VendorVocabulary::map(const Answer& answer) const {
   return out;
 }
 
+// Of a token that is not named the alternatives' ids may hold the prompt's.
+bool VendorVocabulary::is_token(const ResponseStep& step, TokenId id) const {
+  if (step.token.id) return *step.token.id == id.value;
+  if (bytes_known(step.token))
+    return m_tokenizer != nullptr && m_tokenizer->piece(id) == step.token.bytes;
+  return std::any_of(
+      step.alternatives.begin(), step.alternatives.end(),
+      [&](const TokenAlternative& other) { return other.token.id == std::int64_t{id.value}; });
+}
+
+Result<std::vector<VendorValue>> VendorVocabulary::map_prompt(
+    const Response& response, std::span<const TokenId> prompt) const {
+  const auto& steps = response.prompt_steps;
+  if (response.scale != LogprobScale::log_probability)
+    return fail(ErrorKind::inconclusive, "the fields hold no logprobs");
+  if (steps.size() != prompt.size()) {
+    return fail(ErrorKind::inconclusive,
+                fmt::format("they are of {} tokens and the prompt given has {}", steps.size(),
+                            prompt.size()));
+  }
+  MappedAnswer out;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const ResponseStep& step = steps[i];
+    // Some servers print null for the first token, not even which it is.
+    const bool untold = i == 0 && !step.token.id && step.token.bytes.empty();
+    if (!untold && !is_token(step, prompt[i])) {
+      return fail(ErrorKind::inconclusive,
+                  fmt::format("token {} is not that of the prompt given ({})", i, prompt[i].value));
+    }
+    if (i > 0) out.ids.push_back(prompt[i]);
+  }
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const bool by_id = steps[i].token.id || !bytes_known(steps[i].token);
+    out.mapping = by_id ? TokenMapping::ids : TokenMapping::bytes;
+    add_values(response, steps[i], i - 1, out);
+  }
+  for (VendorValue& value : out.values) value.raw = true;
+  return std::move(out.values);
+}
+
 }  // namespace driftscope::cli

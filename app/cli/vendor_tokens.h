@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,6 +37,11 @@ class VendorVocabulary {
   // Errors: inconclusive (no tokens and no text, reasoning in front of the answer, no tokenizer,
   // ids or bytes of another vocabulary).
   [[nodiscard]] Result<MappedAnswer> map(const Answer& answer) const;
+  // The logprobs that a response lists for its prompt's own tokens; step i is the prompt's token
+  // i + 1, since nothing predicts the first. `prompt`: what the model is given. Errors:
+  // inconclusive (the tokens are not those of `prompt`, by id or by bytes, at every place).
+  [[nodiscard]] Result<std::vector<VendorValue>> map_prompt(const Response& response,
+                                                            std::span<const TokenId> prompt) const;
 
  private:
   [[nodiscard]] std::optional<TokenId> id_of(const TokenText& token, bool by_id) const;
@@ -45,6 +51,7 @@ class VendorVocabulary {
   [[nodiscard]] Result<void> by_text(const ResponseChoice& choice, MappedAnswer& out) const;
   void add_values(const Response& response, const ResponseStep& step, std::size_t place,
                   MappedAnswer& out) const;
+  [[nodiscard]] bool is_token(const ResponseStep& step, TokenId id) const;
   const Tokenizer* m_tokenizer;
   std::int64_t m_size;
   std::unordered_map<std::string, TokenId> m_by_bytes;

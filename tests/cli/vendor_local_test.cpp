@@ -48,6 +48,34 @@ class VendorAnswer {
     }
   }
 
+  // The prompt's own logprobs under the same configuration, as vLLM prints them: by id, with the
+  // most likely token beside the prompt's, and nothing for the first.
+  static std::string prompt_logprobs(const ScratchFolder& scratch, const std::string& set) {
+    const auto tokenizer = Tokenizer::open(sample_model()).value();
+    const auto scored = run_program(
+        {"score", "--model", sample_model(), "--text", kPrompt, "-q", "--force", "--config",
+         "bf16-invariant", "--set", set, "--set", "scoring=prefill", "-o", scratch.file("p.h5")},
+        scratch.path());
+    EXPECT_EQ(scored.exit_code, 0) << scored.err;
+    auto reader = CaptureReader::open(scratch.file("p.h5"));
+    const auto ids = tokenizer->encode(kPrompt, {}).value();
+    std::string out = "[null";
+    for (std::size_t i = 1; i < ids.size(); ++i) {
+      const auto row = (*reader)->logits(Lane::a, static_cast<std::int64_t>(i) - 1).value();
+      const auto values = logprobs(row, 1.0);
+      const auto own = static_cast<std::size_t>(ids[i].id.value);
+      const auto top =
+          static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+      const auto one = [&](std::size_t id) {
+        return fmt::format("\"{}\":{{\"logprob\":{:.4f},\"rank\":{}}}", id, values[id],
+                           1 + std::count_if(values.begin(), values.end(),
+                                             [&](double other) { return other > values[id]; }));
+      };
+      out += ",{" + one(own) + (top == own ? "" : "," + one(top)) + "}";
+    }
+    return out + "]";
+  }
+
   // In the form of OpenAI's chat completions.
   std::string print(const Printing& how) const {
     const auto tokenizer = Tokenizer::open(sample_model()).value();
@@ -221,6 +249,90 @@ TEST(VendorLocal, ArithmeticOutsideOfTheLibraryIsPlacedByItsWeights) {
   EXPECT_EQ(ranked.exit_code, 0);
   EXPECT_EQ(ranked.local["verdict"], "nearest");
   EXPECT_EQ(ranked.leaders, std::set<std::string>{"int4"});
+}
+
+// Each file is ranked on its own: one pool of both would be an answer that nobody gave.
+TEST(VendorLocal, FilesOfTwoConfigurationsAreToldApart) {
+  const ScratchFolder scratch;
+  const VendorAnswer int8(scratch, {"--a", "bf16-invariant", "--b", "bf16-invariant", "--set-a",
+                                    "quantisation=int8_w8a16"});
+  const VendorAnswer bf16(scratch, {"--a", "bf16-invariant", "--b", "bf16-invariant"});
+  write_file(scratch.path() / "a.json", int8.print({}));
+  write_file(scratch.path() / "b.json", bf16.print({}));
+  write_file(scratch.path() / "c.json", bf16.print({.logprobs = false}));
+  write_file(scratch.path() / "d.json", R"({"error":{"message":"overloaded"}})");
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "vendor");
+    words.insert(words.end(), {"--model", sample_model(), "--prompt", kPrompt, "-q", "--config",
+                               "bf16", "--config", "int8", "--config", "int4"});
+    return run_program(words, scratch.path());
+  };
+  const Json schema = testing::load_schema("vendor.schema.json");
+  const auto local = [&](const std::vector<std::string>& words, int exit_code) {
+    std::vector<std::string> all = words;
+    all.emplace_back("--json");
+    const auto result = run(all);
+    EXPECT_EQ(result.exit_code, exit_code) << result.err;
+    const Json document = Json::parse(result.out);
+    EXPECT_EQ(testing::schema_problem(schema, document), "");
+    return document["local"];
+  };
+  const auto text = run({"a.json", "b.json"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("the files differ: A (a.json) looks like int8, B (b.json) like "
+                                  "bf16"));
+  const Json differ = local({"a.json", "b.json"}, 0);
+  EXPECT_EQ(differ["agreement"], "differ");
+  ASSERT_EQ(differ["files"].size(), 2U);
+  EXPECT_EQ(differ["files"][0]["file"], "a.json");
+  EXPECT_EQ(differ["files"][0]["configurations"][0]["name"], "int8");
+  EXPECT_EQ(differ["files"][1]["configurations"][0]["name"], "bf16");
+  for (const Json& file : differ["files"]) {
+    EXPECT_EQ(file["verdict"], "exact");
+    EXPECT_EQ(file["tokens"], 24);
+  }
+  const Json same = local({"b.json", "b.json"}, 0);
+  EXPECT_EQ(same["agreement"], "same");
+  EXPECT_EQ(same["common"], Json::array({"bf16"}));
+  // The same answer in two files is no copy of another server's.
+  EXPECT_EQ(same["files"][1]["tokens"], 24);
+  // No logprobs, and no answer at all: that file is open, the others are told.
+  const Json open = local({"a.json", "c.json", "d.json"}, 3);
+  EXPECT_EQ(open["agreement"], "open");
+  EXPECT_EQ(open["files"][0]["verdict"], "exact");
+  EXPECT_EQ(open["files"][1]["verdict"], "unobservable");
+  EXPECT_EQ(open["files"][2]["verdict"], "unobservable");
+  EXPECT_EQ(open["common"], Json::array({"int8"}));
+}
+
+// An answer without logprobs, but with those of its prompt.
+TEST(VendorLocal, ThePromptsLogprobsAreEvidence) {
+  const ScratchFolder scratch;
+  const VendorAnswer answer(scratch, {"--a", "bf16-invariant", "--b", "bf16-invariant"});
+  const std::string silent = answer.print({.logprobs = false});
+  const auto with = [&](const std::string& values) {
+    return silent.substr(0, silent.size() - 1) + ",\"prompt_logprobs\":" + values + "}";
+  };
+  const std::string listed = VendorAnswer::prompt_logprobs(scratch, "quantisation=int8_w8a16");
+  const std::vector<std::string> three{"--config", "bf16", "--config", "int8", "--config", "int4"};
+  std::vector<std::string> more{"--prompt", kPrompt};
+  more.insert(more.end(), three.begin(), three.end());
+  EXPECT_EQ(rank(scratch, silent, more).local["verdict"], "unobservable");
+  const Ranked ranked = rank(scratch, with(listed), more);
+  EXPECT_EQ(ranked.exit_code, 0) << ranked.error;
+  EXPECT_EQ(ranked.local["verdict"], "exact") << ranked.local.dump(1);
+  EXPECT_EQ(ranked.leaders, std::set<std::string>{"int8"});
+  ASSERT_EQ(ranked.local["answers"].size(), 2U);
+  EXPECT_EQ(ranked.local["answers"][0]["is_prompt"], true);
+  EXPECT_EQ(ranked.local["answers"][1]["is_prompt"], false);
+  // Twice the same prompt is no more evidence.
+  const Ranked twice = rank(scratch, with(listed) + "\n" + with(listed) + "\n", more);
+  EXPECT_EQ(twice.local["logprobs"], ranked.local["logprobs"]);
+  // Another prompt than that of the file: said, and not used.
+  more[1] = "The program did not halt because";
+  const Ranked other = rank(scratch, with(listed), more);
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.local["notes"].dump(), HasSubstr("the logprobs of its prompt are left out"));
 }
 
 TEST(VendorLocal, WhatCannotBeKnownIsSaid) {

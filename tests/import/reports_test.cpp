@@ -60,6 +60,12 @@ TEST_F(Reports, PrefillLengthChangesThePrompt) {  // maxtext 2179
   EXPECT_FALSE(drift.per_step[0]);
   const double expected[] = {0.0, 0.2613, -0.00479, 0.00761, 0.02391};
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(*drift.per_step[i + 1], expected[i], 1e-9) << i;
+  // Token 2 has a logprob of -20: nobody generates it, so the drift from there on is the prefill's.
+  const Finding* prefill = find(c.findings, "prefill_drift");
+  ASSERT_NE(prefill, nullptr);
+  const auto evidence = nlohmann::json::parse(prefill->evidence);
+  EXPECT_EQ(evidence["first_position"], 2);
+  EXPECT_EQ(evidence["last_given"], 2);
 }
 
 TEST_F(Reports, CacheFaultIsNoNearTie) {  // mistral-inference 88

@@ -43,6 +43,71 @@ Response answer(const std::vector<Token>& tokens) {
   return response;
 }
 
+// Tokens of these bytes; U+FFFD stands for bytes that were lost. The text is "é!" or what is given.
+Response pieces(const std::vector<std::string>& tokens, const std::string& text = "\xC3\xA9!") {
+  Response response;
+  response.choices.emplace_back();
+  ResponseChannel& content = response.choices[0].content;
+  content.has_text = content.has_steps = true;
+  content.text = text;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    ResponseStep step;
+    step.token.text = step.token.bytes = tokens[i];
+    step.token.lossy = tokens[i].find("\xEF\xBF\xBD") != std::string::npos;
+    step.logprob = {.state = LogprobState::number, .value = -0.25 * static_cast<double>(i + 1)};
+    content.steps.push_back(step);
+  }
+  return response;
+}
+
+const std::string kLost = "\xEF\xBF\xBD";
+
+// One token holds the character that the other side splits: "!" is the one token that both have,
+// the third here and the second there.
+TEST(ResponseCompare, ACharacterThatOneSideSplitsCountsOnNeither) {
+  const Response whole = pieces({"\xC3\xA9", "!"});
+  for (const Response& split : {pieces({"\xC3", "\xA9", "!"}), pieces({kLost, kLost, "!"})}) {
+    const auto c = compare_responses(split, 0, whole, 0);
+    EXPECT_EQ(c.equal_tokens, 1);
+    EXPECT_EQ(c.tokens_a, 3);
+    EXPECT_EQ(c.tokens_b, 2);
+    ASSERT_EQ(c.drift.count, 1);
+    EXPECT_DOUBLE_EQ(c.drift.max_abs, 0.25);  // -0.75 and -0.5
+    EXPECT_EQ(c.drift.argmax_step, 2);
+    const auto back = compare_responses(whole, 0, split, 0);
+    EXPECT_EQ(back.equal_tokens, 1);
+    EXPECT_EQ(back.drift.argmax_step, 1);
+  }
+}
+
+// Four bytes of text in three tokens, each printed as three bytes of U+FFFD: none is behind the
+// text's end.
+TEST(ResponseCompare, LostBytesDoNotRunPastTheText) {
+  Response lost = pieces({kLost, kLost, kLost}, "\xF0\x9F\x98\x8A");
+  for (ResponseStep& step : lost.choices[0].content.steps) step.token.bytes_given = true;
+  const auto c =
+      compare_responses(pieces({"\xF0\x9F", "\x98", "\x8A"}, "\xF0\x9F\x98\x8A"), 0, lost, 0);
+  EXPECT_EQ(c.tokens_a, 3);
+  EXPECT_EQ(c.tokens_b, 3);
+  EXPECT_EQ(c.equal_tokens, 3);
+  EXPECT_EQ(c.drift.count, 3);
+}
+
+TEST(ResponseCompare, LostPiecesStandForAsManyPieces) {
+  const auto c =
+      compare_responses(pieces({"\xC3", "\xA9", "!"}), 0, pieces({kLost, kLost, "!"}), 0);
+  EXPECT_EQ(c.alignment, ResponseAlignment::positions);
+  EXPECT_EQ(c.equal_tokens, 3);
+  // Up to where the texts part, also right behind the lost ones.
+  const auto parts = compare_responses(pieces({kLost, kLost, "!"}), 0,
+                                       pieces({kLost, kLost, "?"}, "\xC3\xA9?"), 0);
+  EXPECT_EQ(parts.equal_tokens, 2);
+  // Nothing tells where three pieces and two end: none is counted.
+  const auto open = compare_responses(pieces({kLost, kLost, kLost, "!"}), 0,
+                                      pieces({kLost, kLost, "?"}, "\xC3\xA9?"), 0);
+  EXPECT_EQ(open.equal_tokens, 0);
+}
+
 TEST(ResponseCompare, NearTieAddsBothMargins) {
   const Response a = answer({{"x", -0.1, "y", -3.0}, {"p", -0.70, "q", -0.75}});
   const Response b = answer({{"x", -0.1, "y", -3.0}, {"q", -0.68, "p", -0.78}});

@@ -3,9 +3,12 @@
 // concludes, with which exit code, and that the key is in nothing that it leaves behind. Every
 // case prints its conclusion.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -124,6 +127,34 @@ TEST(ProbeProgramFiles, AnotherFileIsLeftAlone) {
   EXPECT_EQ(refused.exit_code, 4);
   EXPECT_EQ(test::read_file(folder.path() / "p.json"), precious);
   EXPECT_EQ(server.requests(), 0);
+}
+
+// What cannot be written is exit 6 with one line, and no server is asked in vain.
+TEST(ProbeProgramFiles, AnOutputThatCannotBeWrittenIsNamed) {
+  LoopbackServer server({});
+  const test::ScratchFolder folder;
+  std::filesystem::create_directory(folder.path() / "folder");
+  test::write_file(folder.path() / "file", "");
+  std::filesystem::create_directory(folder.path() / "closed");
+  std::filesystem::permissions(folder.path() / "closed", std::filesystem::perms::owner_read |
+                                                             std::filesystem::perms::owner_exec);
+  std::vector<std::string> places{"folder", "none/p.jsonl", "file/p.jsonl"};
+  // Who may write everywhere can do so in a closed folder too.
+  if (::access(folder.file("closed").c_str(), W_OK) != 0) places.emplace_back("closed/p.jsonl");
+  if (std::filesystem::exists("/dev/full")) places.emplace_back("/dev/full");
+  for (const std::string& place : places) {
+    for (const char* format : {"--json", "--events"}) {
+      const auto before = server.requests();
+      const auto result = test::run_program({"probe", "--endpoint", server.url(), "--prompt", "A",
+                                             "--samples", "2", "-o", place, format},
+                                            folder.path());
+      EXPECT_EQ(result.exit_code, 6) << place << ' ' << result.err;
+      EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+      EXPECT_NE(result.err.find(place + ": cannot be written"), std::string::npos) << result.err;
+      // That a device is full shows with the first line that it is given.
+      EXPECT_LE(server.requests() - before, place == "/dev/full" ? 1 : 0) << place;
+    }
+  }
 }
 
 TEST(ProbeProgramFiles, NumbersThatMakeNoSenseAreWrongUsage) {

@@ -101,6 +101,28 @@ VendorEvidence evidence_of(const std::vector<double>& vendor) {
   return evidence;
 }
 
+// Logits 0 and ln 3: probabilities 1/4 and 3/4, at temperature 2 1 : √3. A prompt's logprobs are
+// those of the logits as they are.
+TEST(Ranking, ATemperatureDoesNotBearOnRawValues) {
+  VendorEvidence evidence;
+  evidence.tokens = {1, 1};
+  const double warm = std::log(std::sqrt(3.0) / (1.0 + std::sqrt(3.0)));
+  evidence.values = {{.step = 0, .token = 1, .logprob = std::log(0.75), .raw = true},
+                     {.step = 1, .token = 1, .logprob = warm}};
+  evidence.temperature = 2.0;
+  CandidateBuilder builder(evidence, "a", "");
+  const std::vector<float> logits{0.0F, std::log(3.0F)};
+  builder.add_row(logits);
+  builder.add_row(logits);
+  const std::vector<LocalCandidate> candidates{builder.finish()};
+  ASSERT_TRUE(candidates[0].stated);
+  EXPECT_NEAR(candidates[0].stated->values[0], std::log(0.75), 1e-6);
+  EXPECT_NEAR(candidates[0].stated->values[1], warm, 1e-6);
+  EXPECT_NEAR(candidates[0].plain.values[1], std::log(0.75), 1e-6);
+  EXPECT_NEAR(candidates[0].fitted.temperature, 2.0, 1e-3);
+  EXPECT_EQ(rank_candidates(evidence, candidates).temperature_use, TemperatureUse::stated);
+}
+
 TEST(Ranking, AnExactFitExcludesWhatIsNoFit) {
   const auto evidence = evidence_of(std::vector<double>(10, -1.0));
   std::vector<double> off(10, -1.00004);
