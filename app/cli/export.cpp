@@ -31,6 +31,7 @@ struct ExportOptions {
   std::string output;
   std::string plot = "overview";
   std::string size = "1600x1100";
+  int scale = 1;
   std::string theme = "light";
   bool force = false;
   PolicyOptions policy;
@@ -61,7 +62,8 @@ Result<void> write_whole(const std::string& path, const std::string& text) {
 Result<int> export_plot(const ExportOptions& options) {
   const std::string part = options.output + ".part";
   auto code = run_gui({"--render", options.file, "--plot", options.plot, "--format", options.format,
-                       "--size", options.size, "--theme", options.theme, "-o", part});
+                       "--size", options.size, "--scale", fmt::format("{}", options.scale),
+                       "--theme", options.theme, "-o", part});
   if (!code) return code;
   if (*code != 0) {
     std::remove(part.c_str());
@@ -112,7 +114,11 @@ void declare_export(CLI::App& app, CommandContext& context) {
   app.add_option("--output,-o", options->output, "File to write")->required();
   app.add_option("--plot", options->plot, "For png, svg, pdf: which plot, or overview for all")
       ->capture_default_str();
-  app.add_option("--size", options->size, "For png, svg, pdf: WIDTHxHEIGHT, 200 to 5000")
+  app.add_option("--size", options->size, "For png, svg, pdf: WIDTHxHEIGHT in pixels, 200 to 5000")
+      ->capture_default_str();
+  app.add_option("--scale", options->scale,
+                 "For png: draws larger, N pixels for each of --size both ways, 1 to 4")
+      ->check(CLI::Range(1, 4))
       ->capture_default_str();
   app.add_option("--theme", options->theme, "For png, svg, pdf: light or dark")
       ->check(CLI::IsMember({"light", "dark"}))

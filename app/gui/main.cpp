@@ -82,6 +82,8 @@ void declare(QCommandLineParser& parser) {
          "Write a picture (PNG) of the window and end; needs no display.", "PATH");
   option({QStringLiteral("size")}, "Size in pixels, as 1280x800; plots at most 5000 a side.",
          "WxH");
+  option({QStringLiteral("scale")},
+         "Of a plot as PNG: pixels for each pixel of --size, 1 to 4 (default: 1).", "N");
   option({QStringLiteral("theme")}, "light or dark.", "THEME");
   option({QStringLiteral("page")},
          "Of answers, to show in a screenshot: pair, all or population (default: pair).", "PAGE");
@@ -115,6 +117,12 @@ Result<Options> read_options(const QCommandLineParser& parser) {
     if (!size) return tl::unexpected(size.error());
     options.request.size = *size;
     options.size_given = true;
+  }
+  options.request.scale = 1;
+  if (parser.isSet(QStringLiteral("scale"))) {
+    bool number = false;
+    options.request.scale = parser.value(QStringLiteral("scale")).toInt(&number);
+    if (!number) return fail(ErrorKind::usage, "--scale: write a number from 1 to 4");
   }
   if (parser.isSet(QStringLiteral("theme"))) {
     const auto theme = parse_theme(parser.value(QStringLiteral("theme")));

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "analysis/compare/listed_step.h"
+
 namespace driftscope::ui {
 namespace {
 
@@ -203,6 +205,47 @@ std::shared_ptr<Comparison> synthetic_comparison(const SyntheticOptions& options
                            .p99 = 0.048,
                            .maximum = 0.049,
                            .argmax_step = 7});
+  return c;
+}
+
+std::shared_ptr<Comparison> listed_comparison() {
+  auto c = std::make_shared<Comparison>();
+  const ListedRow a0{.token = TokenId{1},
+                     .listed = {{TokenId{1}, -0.5F}, {TokenId{2}, -1.5F}, {TokenId{3}, -3.0F}},
+                     .log_probabilities = true};
+  const ListedRow b0{.token = TokenId{1},
+                     .listed = {{TokenId{1}, -0.75F}, {TokenId{2}, -1.25F}, {TokenId{3}, -3.0F}},
+                     .log_probabilities = true};
+  const ListedRow a1{
+      .token = TokenId{2}, .listed = {{TokenId{2}, -1.0F}}, .log_probabilities = true};
+  const ListedRow b1{.token = TokenId{3}, .listed = {}, .log_probabilities = true};
+  c->state = TraceState::complete;
+  c->planned_steps = 3;
+  c->imported_a = c->imported_b = ImportedSide{
+      .format = "openai", .values = "log_probability", .listed = true, .prompt_text = {}};
+  c->steps = {compare_listed_step(0, a0, b0, 10), compare_listed_step(1, a1, b1, 10)};
+  c->lanes = {{.lane = Lane::a,
+               .state = TraceState::complete,
+               .tokens = {TokenId{1}, TokenId{2}, TokenId{1}},
+               .stop = "length"},
+              {.lane = Lane::b,
+               .state = TraceState::complete,
+               .tokens = {TokenId{1}, TokenId{3}},
+               .stop = "stop"}};
+  const double unknown = std::numeric_limits<double>::quiet_NaN();
+  c->first_divergence = Divergence{.step = 1,
+                                   .token_a = TokenId{2},
+                                   .token_b = TokenId{3},
+                                   .margin_a = 1.0,
+                                   .margin_b = unknown,
+                                   .drift = unknown,
+                                   .usual_drift = unknown,
+                                   .drift_excess = unknown,
+                                   .reason = {}};
+  c->tokens_equal = 1;
+  c->statistics = {{.metric = "margin_a", .count = 1, .maximum = 1.0, .argmax_step = 0},
+                   {.metric = "dlogp", .count = 1, .maximum = -0.25, .argmax_step = 0}};
+  c->verdict = Tier::different;
   return c;
 }
 

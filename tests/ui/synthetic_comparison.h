@@ -21,6 +21,11 @@ struct SyntheticOptions {
 };
 [[nodiscard]] std::shared_ptr<Comparison> synthetic_comparison(const SyntheticOptions& options);
 
+// Two answers read from files that list a few tokens with log probabilities. Step 0: both choose
+// token 1, margins 1 and 0.5, of the chosen one B - A is -0.25. Step 1: A's token 2 against B's 3,
+// with one value and none. A holds three tokens.
+[[nodiscard]] std::shared_ptr<Comparison> listed_comparison();
+
 // Building blocks. `step_row` has every metric undefined and no top-K lists.
 [[nodiscard]] std::shared_ptr<StepComparison> step_row(std::int64_t step);
 void set_metric(StepComparison& step, std::string_view metric, double value);

@@ -4,8 +4,10 @@
 #include <QStringList>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <utility>
 
+#include "ui/models/fitting_words.h"
 #include "ui/models/navigation.h"
 #include "ui/models/series.h"
 #include "ui/models/token_text.h"
@@ -29,6 +31,8 @@ QString cursor_delta_text(const Comparison& comparison, std::int64_t from, std::
   if (first == nullptr || last == nullptr) return {};
   QStringList parts;
   for (const auto& [metric, title] : kDeltaMetrics) {
+    // Of lists only margins are known.
+    if (comparison.listed() && !std::string_view(metric).starts_with("margin")) continue;
     const double x = metric_value(*first, metric);
     const double y = metric_value(*last, metric);
     QString part =
@@ -39,11 +43,11 @@ QString cursor_delta_text(const Comparison& comparison, std::int64_t from, std::
     }
     parts << part;
   }
-  return QStringLiteral("steps %1 → %2 (Δ %3): %4 logit")
+  return QStringLiteral("steps %1 → %2 (Δ %3): %4 %5")
       .arg(from)
       .arg(to)
       .arg(to - from)
-      .arg(parts.join(QStringLiteral(", ")));
+      .arg(parts.join(QStringLiteral(", ")), fitting_unit(&comparison));
 }
 
 }  // namespace driftscope::ui

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "engine/config/knob.h"
+#include "ui/models/fitting_words.h"
 #include "ui/models/token_text.h"
 
 namespace driftscope::ui {
@@ -83,6 +84,9 @@ QStringList DifferenceModel::headings() const {
 QString DifferenceModel::empty_text() const {
   if (!m_comparison) {
     return QStringLiteral("Open a capture or start a run to see which settings differ.");
+  }
+  if (is_import(*m_comparison)) {
+    return QStringLiteral("No field that both files state differs. Their settings are not known.");
   }
   return QStringLiteral("A and B were run with the same settings, model and prompt.");
 }

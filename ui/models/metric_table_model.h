@@ -25,8 +25,13 @@ class MetricTableModel final : public TableModel {
 
  private:
   [[nodiscard]] const RunStatistic* statistic(std::string_view metric) const;
+  [[nodiscard]] TableCell rest_cell(int column) const;
   ComparisonPointer m_comparison;
   std::int64_t m_step = 0;
+  // Places in the registry. Of lists only the metrics that are known, then one row about the
+  // others.
+  std::vector<std::size_t> m_rows;
+  std::vector<std::size_t> m_unknown;
 };
 
 }  // namespace driftscope::ui

@@ -256,6 +256,24 @@ ResponseColumns response_columns(const Response& a, std::size_t choice_a, const 
   return out;
 }
 
+ResponseColumns columns_of_one(const Response& response, std::size_t choice) {
+  ResponseColumns out;
+  const ResponseChannel& channel = compared_channel(response.choices[choice]);
+  out.steps_a = visible_steps(channel);
+  const std::string text = channel_text(channel);
+  if (out.steps_a.empty() && !text.empty()) {
+    out.unit = ColumnUnit::words;
+    out.steps_a = pieces_of(text, {});
+  } else if (out.steps_a.empty() && !response.prompt_steps.empty()) {
+    out.unit = ColumnUnit::prompt;
+    out.steps_a = response.prompt_steps;
+  }
+  for (std::size_t i = 0; i < out.steps_a.size(); ++i) {
+    out.columns.push_back({static_cast<std::int64_t>(i), -1, ColumnState::equal});
+  }
+  return out;
+}
+
 QString response_token(const ResponseStep& step) {
   const TokenText& token = step.token;
   if (!token.bytes.empty() && !token.lossy) return escaped_text(token.bytes);

@@ -39,6 +39,9 @@ struct ResponseColumns {
                                                const Response& b, std::size_t choice_b,
                                                const ResponseComparison& comparison);
 
+// One answer alone: its tokens, or its text in words where it lists none; nothing of B.
+[[nodiscard]] ResponseColumns columns_of_one(const Response& response, std::size_t choice);
+
 // "Paris", " Paris", "\n", "#30" where only the id is known, "(empty)".
 [[nodiscard]] QString response_token(const ResponseStep& step);
 // The same between quotes, ids without them.

@@ -153,7 +153,9 @@ std::vector<ResponseFact> response_facts(const ResponsePairView& pair) {
   facts.add_headers();
   facts.grade(a);
   facts.grade(b);
-  return facts.take();
+  std::vector<ResponseFact> all = facts.take();
+  for (ResponseFact& fact : all) fact.alone = pair.alone;
+  return all;
 }
 
 void ResponseFactModel::show(ResponsePairPointer pair) {
@@ -190,6 +192,10 @@ QStringList ResponseFactModel::headings() const {
 
 QString ResponseFactModel::empty_text() const {
   if (!m_pair) return QStringLiteral("Open two answers to see what their servers say.");
+  if (m_pair->alone) {
+    return m_all.empty() ? QStringLiteral("The answer says nothing about its server.")
+                         : QStringLiteral("There is no second file to differ from.");
+  }
   if (m_differences_only && !m_all.empty()) {
     return QStringLiteral("All %1 fields are the same in A and B.").arg(m_all.size());
   }
@@ -215,6 +221,11 @@ TableCell ResponseFactModel::cell(int row, int column) const {
     case side_a:
       return side(fact.a, Emphasis::side_a);
     case side_b:
+      if (fact.alone) {
+        return {.text = QStringLiteral("–"),
+                .emphasis = Emphasis::muted,
+                .tooltip = QStringLiteral("There is no second file")};
+      }
       return side(fact.b, Emphasis::side_b);
     case proves:
       return {

@@ -16,6 +16,7 @@ struct ResponseFact {
   bool expected = false;  // differs from call to call by its nature: an id, a time
   QString meaning = {};   // what an equal or another value can prove
   QString grade = {};     // "good", "medium", "weak", "none"; empty: no evidence of a version
+  bool alone = false;     // there is no B; `b` repeats `a`
   [[nodiscard]] bool differs() const { return a != b; }
 };
 [[nodiscard]] std::vector<ResponseFact> response_facts(const ResponsePairView& pair);

@@ -22,7 +22,7 @@ void add_distances(const SampleGroup& from, const SampleGroup& to, std::size_t f
                    std::vector<double>& distances) {
   if (from.sequences.empty()) return;
   for (std::size_t i = first; i < to.sequences.size(); ++i) {
-    distances.push_back(first_difference(from.sequences[0], to.sequences[i]));
+    distances.push_back(driftscope::first_difference(from.sequences[0], to.sequences[i]));
   }
 }
 

@@ -55,6 +55,9 @@ QString unit_of(const Response& response) {
 }
 
 QString why_no_difference(const ResponsePairView& pair, const ResponseSeries& series) {
+  if (pair.alone) {
+    return QStringLiteral("There is no B: drop a second file to see where its logprobs differ");
+  }
   if (series.known_a == 0 && series.known_b == 0) {
     return QStringLiteral(
         "Neither answer lists logprobs, so there is nothing to subtract. Ask the server for them "
@@ -95,14 +98,17 @@ ResponseSeries response_series(const ResponsePairView& pair) {
   }
   const QString unit_a = unit_of(pair.response_a());
   const QString unit_b = unit_of(pair.response_b());
-  series.unit = unit_a == unit_b ? unit_a : QStringLiteral("A: %1, B: %2").arg(unit_a, unit_b);
+  series.unit =
+      unit_a == unit_b || pair.alone ? unit_a : QStringLiteral("A: %1, B: %2").arg(unit_a, unit_b);
   if (series.known_differences == 0) series.difference_reason = why_no_difference(pair, series);
   bool any_beyond = false;
   for (const double value : series.beyond_a) any_beyond = any_beyond || !std::isnan(value);
   for (const double value : series.beyond_b) any_beyond = any_beyond || !std::isnan(value);
   if (series.known_a == 0 && series.known_b == 0 && !any_beyond) {
-    series.logprob_reason = QStringLiteral(
-        "Neither answer lists logprobs. Ask the server for them (logprobs: true, top_logprobs)");
+    series.logprob_reason =
+        (pair.alone ? QStringLiteral("The answer lists no logprobs. ")
+                    : QStringLiteral("Neither answer lists logprobs. ")) +
+        QStringLiteral("Ask the server for them (logprobs: true, top_logprobs)");
   }
   return series;
 }

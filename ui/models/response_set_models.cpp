@@ -28,6 +28,11 @@ QString answer_text(const ResponseFiles& files, const AnswerCluster& cluster) {
   return QStringLiteral("(no text)");
 }
 
+// The whole name is in the tool tip: a column may be too narrow for it.
+TableCell name_cell(const QString& name) {
+  return {.text = name, .emphasis = Emphasis::none, .tooltip = name};
+}
+
 Emphasis emphasis_of_tier(Tier tier) {
   if (tier == Tier::inconclusive) return Emphasis::warning;
   return tier == Tier::different ? Emphasis::alert : Emphasis::good;
@@ -68,8 +73,9 @@ TableCell ClusterModel::cell(int row, int column) const {
         names << m_files->names[static_cast<qsizetype>(cluster.members[i])];
       }
       if (cluster.members.size() > kShownMembers) names << QStringLiteral("…");
-      const QString all = names.join(QStringLiteral(", "));
-      return {.text = all, .emphasis = Emphasis::muted, .tooltip = all};
+      return {.text = names.join(QStringLiteral(", ")),
+              .emphasis = Emphasis::muted,
+              .tooltip = names.join(QLatin1Char('\n'))};
     }
     case column_total:
       break;
@@ -111,9 +117,9 @@ TableCell PairListModel::cell(int row, int column) const {
   const QString unknown = QStringLiteral("–");
   switch (static_cast<Column>(column)) {
     case side_a:
-      return {.text = m_survey->files->label(o.choice.a)};
+      return name_cell(m_survey->files->label(o.choice.a));
     case side_b:
-      return {.text = m_survey->files->label(o.choice.b)};
+      return name_cell(m_survey->files->label(o.choice.b));
     case tier:
       return {.text = tier_mark(o.tier) + QLatin1Char(' ') + tier_name(o.tier),
               .emphasis = emphasis_of_tier(o.tier),

@@ -139,6 +139,17 @@ ResponsePairPointer view_pair(const ResponseFilesPointer& files, AnswerChoice ch
   return view;
 }
 
+ResponsePairPointer view_alone(const ResponseFilesPointer& files, std::size_t answer) {
+  const Answer& shown = files->answers[answer];
+  auto view = std::make_shared<ResponsePairView>();
+  view->files = files;
+  view->choice = {answer, answer};
+  view->alone = true;
+  view->columns = columns_of_one(*shown.response, shown.choice);
+  view->findings = lint_response(*shown.response);
+  return view;
+}
+
 PairOutcome outcome_of(const ResponseFiles& files, AnswerChoice choice) {
   const Answer& a = files.answers[choice.a];
   const Answer& b = files.answers[choice.b];

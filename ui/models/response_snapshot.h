@@ -58,6 +58,8 @@ struct ResponsePairView {
   ResponseColumns columns;
   // Of the pair, then of each answer alone ("A: …"), the most severe first.
   std::vector<Finding> findings = {};
+  // There is no B: `choice` names one answer twice, `comparison` says nothing, no column has a b.
+  bool alone = false;
   [[nodiscard]] const Response& response_a() const { return *files->answers[choice.a].response; }
   [[nodiscard]] const Response& response_b() const { return *files->answers[choice.b].response; }
   [[nodiscard]] const ResponseChoice& answer_a() const {
@@ -69,6 +71,9 @@ struct ResponsePairView {
 };
 using ResponsePairPointer = std::shared_ptr<const ResponsePairView>;
 [[nodiscard]] ResponsePairPointer view_pair(const ResponseFilesPointer& files, AnswerChoice choice);
+
+// One answer and what can be said of it without another.
+[[nodiscard]] ResponsePairPointer view_alone(const ResponseFilesPointer& files, std::size_t answer);
 
 // What became of one pair.
 struct PairOutcome {

@@ -104,7 +104,14 @@ QStringList ResponseTopKModel::headings() const {
 
 QString ResponseTopKModel::empty_text() const {
   if (!m_pair) return QStringLiteral("Open two answers to see what else they might have said.");
-  if (m_pair->columns.columns.empty()) return QStringLiteral("The answers hold no tokens.");
+  if (m_pair->columns.columns.empty()) {
+    return m_pair->alone ? QStringLiteral("The answer holds no tokens.")
+                         : QStringLiteral("The answers hold no tokens.");
+  }
+  if (m_pair->alone && m_pair->columns.unit == ColumnUnit::words) {
+    return QStringLiteral(
+        "The answer lists no tokens. Ask the server for logprobs with top_logprobs.");
+  }
   if (m_pair->columns.unit == ColumnUnit::words) {
     return QStringLiteral(
         "One side lists no tokens, so there are no alternatives to compare. Ask the server for "
@@ -113,13 +120,16 @@ QString ResponseTopKModel::empty_text() const {
   return QStringLiteral("Choose a token in the ribbons or on the plots.");
 }
 
-TableCell ResponseTopKModel::rank_cell(const Side& own, const Side& other) {
-  if (!own.listed) {
-    return {.text = QStringLiteral("–"),
-            .number = true,
-            .emphasis = Emphasis::muted,
-            .tooltip = QStringLiteral("Not among the tokens that this side lists")};
-  }
+TableCell ResponseTopKModel::absent_cell(const QString& text) const {
+  return {.text = m_pair->alone ? QStringLiteral("–") : text,
+          .number = true,
+          .emphasis = Emphasis::muted,
+          .tooltip = m_pair->alone ? QStringLiteral("There is no second file")
+                                   : QStringLiteral("Not among the tokens that this side lists")};
+}
+
+TableCell ResponseTopKModel::rank_cell(const Side& own, const Side& other) const {
+  if (!own.listed) return absent_cell(QStringLiteral("–"));
   if (own.rank == 0) {
     return {.text = QStringLiteral("?"),
             .number = true,
@@ -132,10 +142,8 @@ TableCell ResponseTopKModel::rank_cell(const Side& own, const Side& other) {
           .emphasis = moved ? Emphasis::alert : Emphasis::none};
 }
 
-TableCell ResponseTopKModel::value_cell(const Side& side, Emphasis emphasis) {
-  if (!side.listed) {
-    return {.text = QStringLiteral("not listed"), .number = true, .emphasis = Emphasis::muted};
-  }
+TableCell ResponseTopKModel::value_cell(const Side& side, Emphasis emphasis) const {
+  if (!side.listed) return absent_cell(QStringLiteral("not listed"));
   const bool number = side.logprob.usable();
   return {.text = logprob_text(side.logprob, 5),
           .number = true,

@@ -35,8 +35,9 @@ class ResponseTopKModel final : public TableModel {
   };
   void add_side(const ResponseStep& step, Side Row::*side);
   void rank_side(Side Row::*side);
-  [[nodiscard]] static TableCell rank_cell(const Side& own, const Side& other);
-  [[nodiscard]] static TableCell value_cell(const Side& side, Emphasis emphasis);
+  [[nodiscard]] TableCell rank_cell(const Side& own, const Side& other) const;
+  [[nodiscard]] TableCell value_cell(const Side& side, Emphasis emphasis) const;
+  [[nodiscard]] TableCell absent_cell(const QString& text) const;
   ResponsePairPointer m_pair;
   std::int64_t m_column = -1;
   bool m_comparable = false;  // the column's numbers were made by the same tokens before

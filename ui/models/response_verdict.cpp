@@ -182,6 +182,7 @@ QString column_text(const ResponsePairView& pair, std::int64_t column) {
   if (column < 0 || column >= static_cast<std::int64_t>(columns.columns.size())) return {};
   const ResponseColumn& shown = columns.columns[static_cast<std::size_t>(column)];
   const QString a = side_of_column(columns.steps_a, shown.a);
+  if (pair.alone) return a;
   const QString b = side_of_column(columns.steps_b, shown.b);
   const QString nothing = QStringLiteral("nothing here");
   return QStringLiteral("A %1, B %2").arg(a.isEmpty() ? nothing : a, b.isEmpty() ? nothing : b);

@@ -27,6 +27,7 @@ struct RibbonItem {
 struct TokenRibbon {
   std::vector<RibbonItem> items;      // one per step
   std::int64_t divergence_step = -1;  // of the free lanes; -1: none so far
+  QString absent_b = {};              // what to say in B's row where there is no B at all
 };
 [[nodiscard]] TokenRibbon token_ribbon(const Comparison& comparison);
 // For tooltips: both top-K lists of a step as an HTML table; the text is escaped.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analysis/compare/value_words.h"
 #include "ui/models/navigation.h"
 #include "ui/models/token_text.h"
 
@@ -32,13 +33,22 @@ void TopKModel::show(ComparisonPointer comparison, std::int64_t step) {
 }
 
 QStringList TopKModel::headings() const {
-  return {QStringLiteral("Token"),  QStringLiteral("Id"),      QStringLiteral("Rank A"),
-          QStringLiteral("Rank B"), QStringLiteral("Logit A"), QStringLiteral("Logit B"),
+  // Short, as on the page of answers: the columns of both sides must fit beside each other.
+  const bool logs = m_comparison && of_log_probabilities(*m_comparison);
+  const QString value = logs ? QStringLiteral("Logprob ") : QStringLiteral("Logit ");
+  return {QStringLiteral("Token"),  QStringLiteral("Id"),     QStringLiteral("Rank A"),
+          QStringLiteral("Rank B"), value + QLatin1Char('A'), value + QLatin1Char('B'),
           QStringLiteral("B − A")};
 }
 
 QString TopKModel::empty_text() const {
   if (!m_comparison) return QStringLiteral("Open a capture or start a run to see the best tokens.");
+  if (m_comparison->listed()) {
+    return QStringLiteral(
+               "Step %1 is not compared: no side lists tokens here, or the texts before "
+               "it differ.")
+        .arg(m_step);
+  }
   return QStringLiteral("Step %1 has no logits of both sides: choose a step on the plots.")
       .arg(m_step);
 }
@@ -48,7 +58,9 @@ TableCell TopKModel::rank_cell(int own, int other) const {
     return {.text = QStringLiteral("–"),
             .number = true,
             .emphasis = Emphasis::muted,
-            .tooltip = QStringLiteral("Below the best %1 of this side").arg(m_rows.size())};
+            .tooltip = m_comparison->listed()
+                           ? QStringLiteral("Not among the tokens that this side lists")
+                           : QStringLiteral("Below the best %1 of this side").arg(m_rows.size())};
   }
   return {.text = QString::number(own + 1),
           .number = true,

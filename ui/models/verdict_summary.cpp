@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/models/verdict_summary.h"
 
+#include "analysis/compare/value_words.h"
+#include "ui/models/fitting_words.h"
 #include "ui/models/navigation.h"
 #include "ui/models/token_text.h"
 
@@ -16,7 +18,9 @@ QString token_or_end(const Comparison& comparison, const std::optional<TokenId>&
   return token ? quoted_token(comparison, *token) : QStringLiteral("(ended)");
 }
 
-QString logits(double value) { return short_number(value) + QStringLiteral(" logit"); }
+bool one_sided(const Comparison& comparison) {
+  return comparison.imported_a && lane_view(comparison, Lane::b) == nullptr;
+}
 
 QString headline_of(const Comparison& comparison) {
   if (const auto& d = comparison.first_divergence) {
@@ -29,15 +33,29 @@ QString headline_of(const Comparison& comparison) {
         .arg(f->step)
         .arg(token_or_end(comparison, f->token_a), token_or_end(comparison, f->token_b));
   }
+  if (one_sided(comparison)) {
+    return QStringLiteral("One side only: A, read from one file. There is nothing to compare yet");
+  }
   if (comparison.steps.empty()) return QStringLiteral("No step has been compared yet");
   return QStringLiteral("No divergence in %1 steps").arg(comparison.steps.size());
 }
 
-void add_divergence_facts(const Divergence& d, std::vector<VerdictFact>& facts) {
+void add_divergence_facts(const Comparison& comparison, const Divergence& d,
+                          std::vector<VerdictFact>& facts) {
+  const auto logits = [&](double value) { return value_with_unit(comparison, value); };
+  const auto words = [&](const char* text) {
+    return fitting_words(&comparison, QString::fromUtf8(text));
+  };
   facts.push_back({QStringLiteral("Margin A"), logits(d.margin_a),
-                   QStringLiteral("A's best logit minus its second best")});
+                   words("A's best logit minus its second best")});
   facts.push_back({QStringLiteral("Margin B"), logits(d.margin_b),
-                   QStringLiteral("B's best logit minus its second best")});
+                   words("B's best logit minus its second best")});
+  if (comparison.listed()) {
+    facts.push_back({QStringLiteral("Drift"), QStringLiteral("not known"),
+                     QStringLiteral("It is taken over the whole vocabulary, and the files list a "
+                                    "few tokens of each step")});
+    return;
+  }
   facts.push_back({QStringLiteral("Drift here"), logits(d.drift),
                    QStringLiteral("Centred RMS difference of the two rows at this step")});
   facts.push_back(
@@ -48,28 +66,29 @@ void add_divergence_facts(const Divergence& d, std::vector<VerdictFact>& facts) 
 
 void add_run_facts(const Comparison& comparison, bool live, std::vector<VerdictFact>& facts) {
   const auto total = static_cast<qlonglong>(comparison.steps.size());
-  if (comparison.planned_steps > total) {
-    facts.push_back({QStringLiteral("Steps"),
-                     QStringLiteral("%1 of %2 planned").arg(total).arg(comparison.planned_steps),
+  if (is_import(comparison) || comparison.planned_steps > total) {
+    facts.push_back({QStringLiteral("Steps"), escaped_text(describe_steps(comparison)),
                      QStringLiteral("Steps that were compared")});
   }
   // Until B's own text is there, nothing is known of equal tokens.
-  if (!live) {
+  if (!live && !one_sided(comparison)) {
     facts.push_back({QStringLiteral("Equal tokens"),
                      QStringLiteral("%1 of %2").arg(comparison.tokens_equal).arg(total),
                      QStringLiteral("Leading equal tokens of the two free runs")});
   }
   if (!comparison.control.present) return;
   facts.push_back({QStringLiteral("Control A = A"),
-                   comparison.control.bits_equal ? QStringLiteral("same bits")
-                                                 : logits(comparison.control.max_abs),
+                   comparison.control.bits_equal
+                       ? QStringLiteral("same bits")
+                       : value_with_unit(comparison, comparison.control.max_abs),
                    QStringLiteral("A run a second time: largest logit difference")});
 }
 
 QString prompt_of(const Comparison& comparison) {
-  if (!comparison.prompt_text.empty()) {
-    return QStringLiteral("\u2018%1\u2019").arg(escaped_text(comparison.prompt_text));
-  }
+  const std::string& text = comparison.prompt_text.empty() && comparison.imported_a
+                                ? comparison.imported_a->prompt_text
+                                : comparison.prompt_text;
+  if (!text.empty()) return QStringLiteral("\u2018%1\u2019").arg(escaped_text(text));
   if (comparison.prompt_a.empty()) return {};
   return QStringLiteral("%1 tokens").arg(comparison.prompt_a.size());
 }
@@ -126,9 +145,14 @@ VerdictSummary verdict_summary(const Comparison& comparison, bool live) {
     if (colon > 0 && summary.reason.left(colon).replace('-', ' ') == summary.cause) {
       summary.reason.remove(0, colon + 2);
     }
-    add_divergence_facts(*shown, summary.facts);
+    add_divergence_facts(comparison, *shown, summary.facts);
   } else {
     summary.reason = escaped_text(comparison.verdict_text);
+  }
+  if (one_sided(comparison)) {
+    summary.reason = QStringLiteral(
+        "To compare, import both files at once: driftscope import A B -o PAIR.h5; or two captures "
+        "in a terminal: driftscope compare ONE.h5 OTHER.h5");
   }
   add_run_facts(comparison, live, summary.facts);
   if (live) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ui/models/fitting_words.h"
 #include "ui/models/token_text.h"
 #include "ui/plots/heat_plottable.h"
 
@@ -54,6 +55,10 @@ void LayerHeatmapPlot::refill(const StepView& view) {
 
 QString LayerHeatmapPlot::empty_reason() const {
   if (!comparison()) return QStringLiteral("Drift per layer appears here, if layers are recorded");
+  if (m_heatmap.rows() == 0 && is_import(*comparison())) {
+    return QStringLiteral(
+        "Not known: files of other programs hold no values from inside the model");
+  }
   if (m_heatmap.rows() == 0) {
     return QStringLiteral("No taps in this capture: record with --taps layers");
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Size of the difference of the two logit rows, per step, on a logarithmic scale.
+// Size of the difference of the two logit rows, per step, on a logarithmic scale. Of files that
+// list a few tokens of each step: of the tokens that both list.
 #pragma once
 
 #include "ui/models/rail_scale.h"
@@ -21,6 +22,10 @@ class LogitDifferencePlot final : public StepPlot {
   [[nodiscard]] QString empty_reason() const override;
 
  private:
+  void fill_from_rows(const Comparison& comparison);
+  void fill_from_lists(const Comparison& comparison);
+  void fill_flips(const StepValues& heights);
+  [[nodiscard]] QString readout_of_lists(const StepComparison& row) const;
   RailCurve m_largest;
   RailCurve m_rms;
   RailCurve m_centred;

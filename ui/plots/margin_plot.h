@@ -23,6 +23,7 @@ class MarginPlot final : public StepPlot {
 
  private:
   void show_legend();
+  [[nodiscard]] bool from_lists() const { return comparison() && comparison()->listed(); }
   RailCurve m_pull;
   RailCurve m_margin_a;
   RailCurve m_margin_b;

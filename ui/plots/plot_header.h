@@ -16,6 +16,7 @@ class PlotHeader : public QCPLayoutElement {
   void set_theme(const Theme* theme) { m_theme = theme; }
   void set_legend(std::vector<LegendEntry> entries) { m_entries = std::move(entries); }
   void set_readout(QString text) { m_readout = std::move(text); }
+  void set_title(QString title) { m_title = std::move(title); }
   void set_short_title(QString title) { m_short_title = std::move(title); }
   // Title and legend in words, whole, however narrow the plot is.
   [[nodiscard]] QString legend_text() const;

@@ -58,6 +58,12 @@ void RankFlipPlot::refill(const StepView& view) {
 QString RankFlipPlot::empty_reason() const {
   if (!comparison()) return QStringLiteral("Ranks appear here with the first step");
   if (m_ranks.empty()) return QStringLiteral("No step of A and B has been compared yet");
+  const bool any = std::any_of(m_ranks.begin(), m_ranks.end(),
+                               [](const StepRanks& ranks) { return ranks.paths.size() > 1; });
+  if (!any && comparison()->listed()) {
+    return QStringLiteral(
+        "Ranks are not known: no step lists two tokens. Ask the server for top_logprobs");
+  }
   return {};
 }
 

@@ -16,23 +16,27 @@
 #include <optional>
 #include <vector>
 
+#include "ui/models/fitting_words.h"
 #include "ui/models/navigation.h"
 #include "ui/models/response_verdict.h"
 #include "ui/models/verdict_summary.h"
 #include "ui/plots/plot_catalogue.h"
+#include "ui/plots/population_plots.h"
 #include "ui/plots/response_plot.h"
 
 namespace driftscope::ui {
 namespace {
 
 constexpr int kPlotHeight = 220;
+constexpr int kPopulationHeight = 320;
 constexpr int kHeaderHeight = 90;
 constexpr int kAxisHeight =
     30;  // what the lowest plot needs more, for numbers and name of the axis
 constexpr int kSmallest = 200;
-// At most 10,000 x 10,000 device pixels, 400 MB of picture: seconds, not minutes, and well inside
-// what the painter's coordinates hold.
 constexpr int kLargest = 5000;
+constexpr int kLargestScale = 4;
+// Of a picture: 400 MB, seconds, not minutes, and well inside what the painter's coordinates hold.
+constexpr int kMostPixels = 10'000;
 
 struct Sheet {
   std::vector<std::unique_ptr<StepPlot>> plots;
@@ -65,11 +69,29 @@ Result<std::vector<const PlotInfo*>> chosen_plots(const Comparison& comparison,
   }
   const PlotInfo* info = chosen->front();
   if (!can_show(*info, comparison)) {
-    return fail(
-        ErrorKind::inconclusive,
-        fmt::format("--plot {}: no taps in this capture; record it with --taps layers", info->id));
+    return fail(ErrorKind::inconclusive,
+                fmt::format("--plot {}: no taps in this capture; {}", info->id,
+                            is_import(comparison) ? "files of other programs hold none"
+                                                  : "record it with --taps layers"));
   }
   return chosen;
+}
+
+Result<void> check_size(QSize size, int scale) {
+  const auto in_range = [](int pixels) { return pixels >= kSmallest && pixels <= kLargest; };
+  if (!in_range(size.width()) || !in_range(size.height())) {
+    return fail(ErrorKind::usage, fmt::format("--size {}x{}: width and height are {} to {} pixels",
+                                              size.width(), size.height(), kSmallest, kLargest));
+  }
+  if (scale < 1 || scale > kLargestScale) {
+    return fail(ErrorKind::usage, fmt::format("--scale {}: choose 1 to {}", scale, kLargestScale));
+  }
+  if (std::max(size.width(), size.height()) * scale > kMostPixels) {
+    return fail(ErrorKind::usage,
+                fmt::format("--size {}x{} with --scale {}: at most {} pixels a side", size.width(),
+                            size.height(), scale, kMostPixels));
+  }
+  return {};
 }
 
 // Empty plots of the right size and range.
@@ -80,12 +102,7 @@ Result<Sheet> empty_sheet(const std::vector<const PlotInfo*>& chosen, const Verd
   const int natural = static_cast<int>(chosen.size()) * kPlotHeight + kAxisHeight +
                       (sheet.header ? kHeaderHeight : 0);
   sheet.size = {request.size.width(), request.size.height() > 0 ? request.size.height() : natural};
-  const auto in_range = [](int pixels) { return pixels >= kSmallest && pixels <= kLargest; };
-  if (!in_range(sheet.size.width()) || !in_range(sheet.size.height())) {
-    return fail(ErrorKind::usage,
-                fmt::format("--size {}x{}: width and height are {} to {} pixels",
-                            sheet.size.width(), sheet.size.height(), kSmallest, kLargest));
-  }
+  if (auto fits = check_size(sheet.size, request.scale); !fits) return tl::unexpected(fits.error());
   const double count = std::max(1.0, static_cast<double>(steps));
   for (const PlotInfo* info : chosen) {
     sheet.plots.emplace_back(info->make(nullptr));
@@ -147,10 +164,10 @@ void draw_sheet(QCPPainter& painter, const Sheet& sheet, const Theme& theme) {
 
 using Draw = std::function<void(QCPPainter&)>;
 
-bool draw_png(QIODevice& device, QSize size, const Draw& draw) {
-  QImage image(size * 2, QImage::Format_RGB32);
+bool draw_png(QIODevice& device, QSize size, int scale, const Draw& draw) {
+  QImage image(size * scale, QImage::Format_RGB32);
   if (image.isNull()) return false;
-  image.setDevicePixelRatio(2.0);
+  image.setDevicePixelRatio(scale);
   {
     QCPPainter painter(&image);
     draw(painter);
@@ -158,7 +175,7 @@ bool draw_png(QIODevice& device, QSize size, const Draw& draw) {
   return image.save(&device, "PNG");
 }
 
-bool draw_svg(QIODevice& device, QSize size, const Draw& draw) {
+bool draw_svg(QIODevice& device, QSize size, int, const Draw& draw) {
   QSvgGenerator generator;
   generator.setOutputDevice(&device);
   generator.setSize(size);
@@ -170,7 +187,7 @@ bool draw_svg(QIODevice& device, QSize size, const Draw& draw) {
   return painter.end();
 }
 
-bool draw_pdf(QIODevice& device, QSize size, const Draw& draw) {
+bool draw_pdf(QIODevice& device, QSize size, int, const Draw& draw) {
   QPdfWriter writer(&device);
   constexpr int kUnitsPerInch = 96;
   writer.setResolution(kUnitsPerInch);
@@ -187,7 +204,7 @@ bool draw_pdf(QIODevice& device, QSize size, const Draw& draw) {
 
 struct Writer {
   const char* format;
-  bool (*write)(QIODevice&, QSize, const Draw&);
+  bool (*write)(QIODevice&, QSize, int scale, const Draw&);
 };
 constexpr std::array kWriters{Writer{"png", draw_png}, Writer{"svg", draw_svg},
                               Writer{"pdf", draw_pdf}};
@@ -201,7 +218,8 @@ Result<const Writer*> writer_for(const RenderRequest& request) {
               fmt::format("--format {}: choose png, svg or pdf", request.format.toStdString()));
 }
 
-Result<void> write_sheet(const Sheet& sheet, const Writer& writer, const RenderRequest& request) {
+Result<void> write_drawing(QSize size, const Draw& draw, const Writer& writer,
+                           const RenderRequest& request) {
   QSaveFile file(request.path);
   const auto cannot_write = [&] {
     return fail(ErrorKind::output,
@@ -209,17 +227,22 @@ Result<void> write_sheet(const Sheet& sheet, const Writer& writer, const RenderR
                             file.errorString().toStdString()));
   };
   if (!file.open(QIODevice::WriteOnly)) return cannot_write();
-  const bool written = writer.write(file, sheet.size, [&](QCPPainter& painter) {
-    draw_sheet(painter, sheet, theme_of(request.theme));
-  });
+  const bool written = writer.write(file, size, request.scale, draw);
   if (!written && file.error() == QFileDevice::NoError) {
     return fail(ErrorKind::output,
                 fmt::format("--size {}x{}: the picture cannot be drawn, there is not enough memory "
                             "for it; choose a smaller size",
-                            sheet.size.width(), sheet.size.height()));
+                            size.width(), size.height()));
   }
   if (!written || !file.commit()) return cannot_write();
   return {};
+}
+
+Result<void> write_sheet(const Sheet& sheet, const Writer& writer, const RenderRequest& request) {
+  const auto draw = [&](QCPPainter& painter) {
+    draw_sheet(painter, sheet, theme_of(request.theme));
+  };
+  return write_drawing(sheet.size, draw, writer, request);
 }
 
 }  // namespace
@@ -252,6 +275,25 @@ Result<void> render_responses(const ResponsePairPointer& pair, const RenderReque
     plot->set_selected_step(pair->columns.divergence);
   }
   return write_sheet(*sheet, **writer, request);
+}
+
+Result<void> render_populations(const PopulationPointer& population, int row,
+                                const RenderRequest& request) {
+  const auto writer = writer_for(request);
+  if (!writer) return tl::unexpected(writer.error());
+  const QSize size(request.size.width(),
+                   request.size.height() > 0 ? request.size.height() : kPopulationHeight);
+  if (auto fits = check_size(size, request.scale); !fits) return fits;
+  const Theme& theme = theme_of(request.theme);
+  PopulationPlots plots(nullptr);
+  plots.set_theme(theme);
+  plots.resize(size);
+  plots.show(population, row);
+  const auto draw = [&](QCPPainter& painter) {
+    painter.fillRect(QRect({0, 0}, size), theme.surface);
+    plots.draw_into(painter, size);
+  };
+  return write_drawing(size, draw, **writer, request);
 }
 
 }  // namespace driftscope::ui

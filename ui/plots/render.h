@@ -14,9 +14,10 @@ namespace driftscope::ui {
 
 struct RenderRequest {
   QString plot = QStringLiteral("overview");  // an id of the catalogue, or "overview": all of them
-  QString format = QStringLiteral("png");     // png (two device pixels per unit), svg, pdf
+  QString format = QStringLiteral("png");     // png, svg, pdf
   QString path;
-  QSize size{1200, 0};  // logical pixels; height 0: what fits the plot
+  QSize size{1200, 0};  // of the drawing; height 0: what fits the plot
+  int scale = 2;        // png: pixels of the picture per pixel of `size`, both ways; 1 to 4
   ThemeKind theme = ThemeKind::light;
 };
 // Errors: usage (unknown plot or format, size out of range), inconclusive (the comparison lacks
@@ -26,5 +27,9 @@ struct RenderRequest {
 // The same of two answers, from the response_plot_catalogue().
 [[nodiscard]] Result<void> render_responses(const ResponsePairPointer& pair,
                                             const RenderRequest& request);
+// Both figures of two populations; `row`: one prompt of the comparison, -1: all together. The name
+// of the plot is passed over.
+[[nodiscard]] Result<void> render_populations(const PopulationPointer& population, int row,
+                                              const RenderRequest& request);
 
 }  // namespace driftscope::ui

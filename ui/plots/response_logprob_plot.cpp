@@ -49,8 +49,10 @@ void ResponseLogprobPlot::rebuild() {
   m_beyond_b.set_colour(t.side_b);
   m_a.set_values(series().logprob_a);
   m_b.set_values(series().logprob_b);
-  std::vector<LegendEntry> entries{{LegendMark::circle, t.side_a, QStringLiteral("A")},
-                                   {LegendMark::square, t.side_b, QStringLiteral("B")}};
+  std::vector<LegendEntry> entries{{LegendMark::circle, t.side_a, QStringLiteral("A")}};
+  if (!pair() || !pair()->alone) {
+    entries.push_back({LegendMark::square, t.side_b, QStringLiteral("B")});
+  }
   if (has_beyond()) {
     entries.push_back({LegendMark::line, t.muted,
                        QStringLiteral("× A, + B: a sentinel, a floor or −∞ in place of a number"),
@@ -98,6 +100,11 @@ QString ResponseLogprobPlot::readout(std::int64_t step) const {
 
 QString ResponseLogprobPlot::summary() const {
   if (!pair()) return {};
+  if (pair()->alone) {
+    return QStringLiteral("The answer lists %1 logprobs, of %2 columns.")
+        .arg(series().known_a)
+        .arg(step_total());
+  }
   return QStringLiteral("A lists %1 logprobs, B %2, of %3 columns.")
       .arg(series().known_a)
       .arg(series().known_b)

@@ -199,6 +199,15 @@ void StepPlot::set_legend(std::vector<LegendEntry> entries) {
   m_header->set_legend(std::move(entries));
 }
 
+void StepPlot::set_title(const QString& title) {
+  m_title = title;
+  setAccessibleName(title);
+  m_plot->setAccessibleName(title);
+  m_header->set_title(title);
+}
+
+QString StepPlot::value_axis() const { return m_plot->yAxis->label(); }
+
 void StepPlot::set_short_title(const QString& title) { m_header->set_short_title(title); }
 
 void StepPlot::set_step_range(double lower, double upper) {

@@ -47,6 +47,9 @@ class StepPlot : public QWidget {
   ~StepPlot() override;
 
   [[nodiscard]] const QString& id() const { return m_id; }
+  [[nodiscard]] const QString& title() const { return m_title; }
+  // The name of the value axis, as drawn.
+  [[nodiscard]] QString value_axis() const;
   void set_comparison(ComparisonPointer comparison);
   [[nodiscard]] const ComparisonPointer& comparison() const { return m_comparison; }
   void set_selected_step(std::int64_t step);
@@ -92,6 +95,8 @@ class StepPlot : public QWidget {
   [[nodiscard]] std::int64_t step_total() const { return m_steps; }
   // What a step is called: under the axis, and in figures of one ("step 3: …").
   void set_step_words(const QString& axis, const QString& singular);
+  // Another title, where that depends on what is shown; the first one stays the object's name.
+  void set_title(const QString& title);
   // In place of the title where the legend does not fit beside it.
   void set_short_title(const QString& title);
   void update_now();

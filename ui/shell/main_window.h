@@ -114,6 +114,8 @@ class MainWindow final : public QMainWindow {
   void reload();
   void export_plot(const QString& id);
   void export_response_plot(const QString& id);
+  void export_populations();
+  void export_shown();
   void save_picture(const QString& id,
                     const std::function<Result<void>(const RenderRequest&)>& render);
   void show_run_panel();

@@ -56,10 +56,7 @@ void MainWindow::make_file_menu() {
   connect(recent, &QMenu::aboutToShow, this, [this, recent] { show_recent(*recent); });
   add(menu, tr("Re&load"), QKeySequence(Qt::Key_F5), this, &MainWindow::reload);
   menu->addSeparator();
-  add(menu, tr("&Export all plots …"), QKeySequence(tr("Ctrl+E")), this, [this] {
-    responses_current() ? export_response_plot(QStringLiteral("overview"))
-                        : export_plot(QStringLiteral("overview"));
-  });
+  add(menu, tr("&Export all plots …"), QKeySequence(tr("Ctrl+E")), this, &MainWindow::export_shown);
   QMenu* one = menu->addMenu(tr("Export &one plot"));
   for (const PlotInfo& info : plot_catalogue()) {
     const auto text = [](std::string_view name) {
@@ -77,6 +74,8 @@ void MainWindow::make_file_menu() {
                           [this, id = text(info.id)] { export_response_plot(id); });
     action->setObjectName(QStringLiteral("export_") + text(info.id));
   }
+  add(one, tr("Figures of populations …"), {}, this, &MainWindow::export_populations)
+      ->setObjectName(QStringLiteral("export_populations"));
   menu->addSeparator();
   add(menu, tr("&Quit"), QKeySequence::Quit, this, [this] { close(); });
 }
@@ -229,6 +228,26 @@ void MainWindow::export_response_plot(const QString& id) {
   }
   save_picture(id,
                [pair](const RenderRequest& request) { return render_responses(pair, request); });
+}
+
+void MainWindow::export_populations() {
+  const PopulationPointer population = m_responses->population();
+  if (!population) {
+    show_error(tr("There is nothing to export yet: open two files of many samples"));
+    return;
+  }
+  save_picture(QStringLiteral("populations"),
+               [population, row = m_responses->population_prompt()](const RenderRequest& request) {
+                 return render_populations(population, row, request);
+               });
+}
+
+// Ctrl+E: what is before the eyes.
+void MainWindow::export_shown() {
+  if (!responses_current()) return export_plot(QStringLiteral("overview"));
+  const int page = m_responses->pages().currentIndex();
+  if (page == static_cast<int>(ResponsesView::Page::population)) return export_populations();
+  export_response_plot(QStringLiteral("overview"));
 }
 
 void MainWindow::save_picture(const QString& id,

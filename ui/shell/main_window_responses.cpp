@@ -31,6 +31,8 @@ void MainWindow::make_pages(QWidget* capture_page) {
           [this](AnswerChoice choice) { m_response_loader.compare(m_responses->files(), choice); });
   connect(m_responses, &ResponsesView::copy_command_requested, this,
           &MainWindow::copy_response_command);
+  connect(m_responses, &ResponsesView::save_populations_requested, this,
+          &MainWindow::export_populations);
   connect(&m_response_loader, &ResponseLoader::opened, this, &MainWindow::show_response_files);
   connect(&m_response_loader, &ResponseLoader::failed, this, &MainWindow::show_response_error);
   connect(&m_response_loader, &ResponseLoader::compared, this,

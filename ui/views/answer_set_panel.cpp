@@ -27,6 +27,7 @@ AnswerSetPanel::AnswerSetPanel(QWidget* parent)
   m_cluster_table->setObjectName(QStringLiteral("cluster_table"));
   for (TableView* table : {m_pair_table, m_cluster_table}) {
     table->setWordWrap(false);
+    table->setTextElideMode(Qt::ElideMiddle);  // what differs is often the name's end
     table->setSelectionMode(QAbstractItemView::SingleSelection);
   }
   m_pair_table->horizontalHeader()->setSectionResizeMode(PairListModel::cause,

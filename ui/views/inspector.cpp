@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QVBoxLayout>
 
+#include "ui/models/fitting_words.h"
 #include "ui/models/navigation.h"
 #include "ui/models/token_text.h"
 #include "ui/views/table_view.h"
@@ -17,6 +18,11 @@ QString heading_of(const Comparison& comparison, std::int64_t step) {
   if (row == nullptr) return QStringLiteral("<b>Step %1</b>").arg(step);
   const QString a = quoted_token(comparison, row->token_a).toHtmlEscaped();
   QString text = QStringLiteral("<b>Step %1</b> &nbsp; A emits %2").arg(step).arg(a);
+  if (is_import(comparison)) {  // nothing was fed to either side
+    return text + (row->flipped ? QStringLiteral("; B %1").arg(
+                                      quoted_token(comparison, row->choice_b).toHtmlEscaped())
+                                : QStringLiteral("; B the same"));
+  }
   text += row->flipped ? QStringLiteral("; B, fed A's tokens, would take %1")
                              .arg(quoted_token(comparison, row->choice_b).toHtmlEscaped())
                        : QStringLiteral("; B, fed A's tokens, agrees");

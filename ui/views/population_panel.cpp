@@ -18,6 +18,7 @@ PopulationPanel::PopulationPanel(QWidget* parent)
     : QWidget(parent),
       m_sentence(new QLabel(this)),
       m_all(new QPushButton(tr("All prompts"), this)),
+      m_save(new QPushButton(tr("Save figures …"), this)),
       m_shown(new QLabel(this)),
       m_plots(new PopulationPlots(this)),
       m_table(new TableView(m_model, PopulationModel::power, tr("Tests of every prompt"), this)) {
@@ -31,6 +32,9 @@ PopulationPanel::PopulationPanel(QWidget* parent)
   m_shown->setTextFormat(Qt::PlainText);
   m_shown->setForegroundRole(QPalette::PlaceholderText);
   m_all->setAccessibleName(tr("Show all prompts together in the left figure"));
+  m_save->setObjectName(QStringLiteral("save_populations"));
+  m_save->setAccessibleName(tr("Save both figures as PNG, SVG or PDF"));
+  m_save->setToolTip(m_save->accessibleName());
   m_table->setObjectName(QStringLiteral("population_table"));
   m_table->setWordWrap(false);
   m_table->horizontalHeader()->setSectionResizeMode(PopulationModel::power,
@@ -40,6 +44,7 @@ PopulationPanel::PopulationPanel(QWidget* parent)
   row->setSpacing(8);
   row->addWidget(m_all);
   row->addWidget(m_shown, 1);
+  row->addWidget(m_save, 0, Qt::AlignRight);
   auto* splitter = new QSplitter(Qt::Vertical, this);
   splitter->addWidget(m_plots);
   splitter->addWidget(m_table);
@@ -54,6 +59,7 @@ PopulationPanel::PopulationPanel(QWidget* parent)
   connect(m_table, &QTableView::clicked, this,
           [this](const QModelIndex& index) { show_prompt(index.row()); });
   connect(m_all, &QPushButton::clicked, this, [this] { show_prompt(-1); });
+  connect(m_save, &QPushButton::clicked, this, &PopulationPanel::save_requested);
 }
 
 QString PopulationPanel::sentence() const { return m_sentence->text(); }
@@ -67,6 +73,8 @@ void PopulationPanel::set_population(const PopulationPointer& population) {
 }
 
 void PopulationPanel::show_prompt(int row) {
+  m_row = row;
+  m_save->setEnabled(m_population != nullptr);
   m_plots->show(m_population, row);
   const bool many = m_population && m_population->comparison.prompts.size() > 1;
   m_all->setVisible(many);

@@ -23,12 +23,19 @@ class PopulationPanel final : public QWidget {
   void show_prompt(int row);
   [[nodiscard]] QString sentence() const;
   [[nodiscard]] PopulationPlots& plots() { return *m_plots; }
+  // The prompt that the left figure shows, -1: all together.
+  [[nodiscard]] int shown_prompt() const { return m_row; }
+
+ signals:
+  void save_requested();
 
  private:
   PopulationModel m_model;
   PopulationPointer m_population;
+  int m_row = -1;
   QLabel* m_sentence;
   QPushButton* m_all;
+  QPushButton* m_save;
   QLabel* m_shown;
   PopulationPlots* m_plots;
   TableView* m_table;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
 #include "ui/views/responses_view.h"
 
+#include <QAbstractItemView>
 #include <QComboBox>
 #include <QHBoxLayout>
 #include <QHeaderView>
@@ -14,7 +15,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "analysis/responses/response_lint.h"
 #include "ui/models/response_series.h"
 #include "ui/models/response_set_models.h"
 #include "ui/models/response_verdict.h"
@@ -101,6 +101,8 @@ ResponsesView::ResponsesView(QWidget* parent) : QWidget(parent) {
   layout->addWidget(splitter, 1);
   connect(m_all, &AnswerSetPanel::pair_chosen, this, &ResponsesView::choose);
   connect(m_all, &AnswerSetPanel::pair_opened, this, [this] { show_page(Page::pair); });
+  connect(m_populations, &PopulationPanel::save_requested, this,
+          &ResponsesView::save_populations_requested);
   connect(m_verdict, &VerdictBar::divergence_requested, this,
           &ResponsesView::go_to_first_divergence);
   name_tabs();
@@ -113,6 +115,7 @@ QComboBox* ResponsesView::make_chooser(const QString& name, const char* object) 
   box->setSizeAdjustPolicy(QComboBox::AdjustToMinimumContentsLengthWithIcon);
   box->setMinimumContentsLength(16);
   box->setMaxVisibleItems(24);
+  box->view()->setTextElideMode(Qt::ElideMiddle);  // what differs is often the name's end
   connect(box, &QComboBox::currentIndexChanged, this, [this] { take_choosers(); });
   return box;
 }
@@ -203,6 +206,7 @@ QString ResponsesView::message() const { return m_message->text(); }
 void ResponsesView::set_files(const ResponseFilesPointer& files) {
   m_files = files;
   m_pair.reset();
+  m_shown.reset();
   m_fresh = true;
   m_population.reset();
   set_message({}, false);
@@ -224,45 +228,6 @@ void ResponsesView::set_files(const ResponseFilesPointer& files) {
   }
   name_tabs();
   show_page(Page::pair);
-}
-
-// One answer is open: what can be said of it alone.
-void ResponsesView::show_single() {
-  m_verdict->set_note(
-      tr("%1 holds one answer. Drop a second file here, or add one with File > Add responses …, to "
-         "compare.")
-          .arg(m_files->names.value(0)));
-  m_selected = -1;
-  m_plots->set_pair(nullptr);
-  m_facts->set_pair(nullptr);
-  m_top_k_model.show(nullptr, -1);
-  m_heading->clear();
-  m_ribbons->set_ribbon({}, {}, tr("Two answers are needed to lay tokens side by side."));
-  m_key->clear();
-  const Response& response = *m_files->answers[0].response;
-  m_findings_model.show(lint_response(response), tr("Nothing stands out in this answer."));
-}
-
-void ResponsesView::fill_choosers() {
-  m_filling = true;
-  for (QComboBox* box : {m_choose_a, m_choose_b}) {
-    box->clear();
-    for (std::size_t i = 0; m_files && i < m_files->answers.size(); ++i) {
-      box->addItem(m_files->label(i));
-    }
-    box->setEnabled(m_files && m_files->answers.size() > 1);
-    box->setCurrentIndex(m_files && m_files->answers.size() == 1 && box == m_choose_a ? 0 : -1);
-  }
-  m_swap->setEnabled(m_choose_a->isEnabled());
-  m_copy_command->setEnabled(m_files != nullptr);
-  m_filling = false;
-}
-
-void ResponsesView::show_choice(AnswerChoice choice) {
-  m_filling = true;
-  m_choose_a->setCurrentIndex(static_cast<int>(choice.a));
-  m_choose_b->setCurrentIndex(static_cast<int>(choice.b));
-  m_filling = false;
 }
 
 void ResponsesView::take_choosers() {
@@ -289,7 +254,7 @@ void ResponsesView::swap_sides() {
 
 void ResponsesView::set_pair(const ResponsePairPointer& pair) {
   if (pair->files != m_files) return;
-  m_pair = pair;
+  m_pair = m_shown = pair;
   show_choice(pair->choice);
   m_verdict->set_summary(response_verdict(*pair));
   show_ribbon();
@@ -370,8 +335,10 @@ void ResponsesView::show_page(Page page) {
   if (m_pages->isTabVisible(index)) m_pages->setCurrentIndex(index);
 }
 
+int ResponsesView::population_prompt() const { return m_populations->shown_prompt(); }
+
 std::int64_t ResponsesView::column_count() const {
-  return m_pair ? static_cast<std::int64_t>(m_pair->columns.columns.size()) : 0;
+  return m_shown ? static_cast<std::int64_t>(m_shown->columns.columns.size()) : 0;
 }
 
 void ResponsesView::select_column(std::int64_t column) {
@@ -379,13 +346,13 @@ void ResponsesView::select_column(std::int64_t column) {
   m_selected = count == 0 ? -1 : std::clamp<std::int64_t>(column, 0, count - 1);
   m_ribbons->set_selected_step(m_selected);
   m_plots->set_selected_step(m_selected);
-  m_top_k_model.show(m_pair, m_selected);
-  const QString unit = m_pair ? unit_name(m_pair->columns.unit) : QString();
+  m_top_k_model.show(m_shown, m_selected);
+  const QString unit = m_shown ? unit_name(m_shown->columns.unit) : QString();
   m_heading->setText(m_selected < 0 ? QString()
                                     : QStringLiteral("%1 %2: %3")
                                           .arg(unit.left(1).toUpper() + unit.mid(1))
                                           .arg(m_selected)
-                                          .arg(column_text(*m_pair, m_selected)));
+                                          .arg(column_text(*m_shown, m_selected)));
   m_heading->setVisible(!m_heading->text().isEmpty());
 }
 

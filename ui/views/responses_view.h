@@ -50,6 +50,7 @@ class ResponsesView final : public QWidget {
   [[nodiscard]] const ResponseFilesPointer& files() const { return m_files; }
   [[nodiscard]] const ResponsePairPointer& pair() const { return m_pair; }
   [[nodiscard]] const PopulationPointer& population() const { return m_population; }
+  [[nodiscard]] int population_prompt() const;  // the one that is shown, -1: all together
   [[nodiscard]] QString message() const;
   [[nodiscard]] PlotStack& plots() { return *m_plots; }
   [[nodiscard]] VerdictBar& verdict() { return *m_verdict; }
@@ -59,6 +60,7 @@ class ResponsesView final : public QWidget {
  signals:
   void pair_requested(driftscope::ui::AnswerChoice choice);
   void copy_command_requested();
+  void save_populations_requested();
 
  private:
   QWidget* make_choosers();
@@ -69,11 +71,13 @@ class ResponsesView final : public QWidget {
   void show_choice(AnswerChoice choice);
   void take_choosers();
   void show_single();
+  void show_names();
   void show_ribbon();
   void name_tabs();
 
   ResponseFilesPointer m_files;
   ResponsePairPointer m_pair;
+  ResponsePairPointer m_shown;  // the pair, or one answer alone
   PopulationPointer m_population;
   std::int64_t m_selected = -1;
   bool m_filling = false;

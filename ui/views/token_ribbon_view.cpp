@@ -72,6 +72,11 @@ void TokenRibbonView::describe() {
     setAccessibleDescription(tr("No tokens yet"));
     return;
   }
+  if (!m_ribbon.absent_b.isEmpty()) {
+    setAccessibleDescription(
+        tr("%1 steps of A; B: %2").arg(m_ribbon.items.size()).arg(m_ribbon.absent_b));
+    return;
+  }
   const QString parted = m_ribbon.divergence_step < 0
                              ? tr("no divergence")
                              : tr("divergence at step %1").arg(m_ribbon.divergence_step);
@@ -197,7 +202,7 @@ void TokenRibbonView::draw_step(QPainter& painter, const Theme& theme, std::size
   const QRect box_a(x, row_top(0), width, kCellHeight);
   const QRect box_b(x, row_top(1), width, kCellHeight);
   draw_cell(painter, theme, box_a, item, false);
-  draw_cell(painter, theme, box_b, item, true);
+  if (m_ribbon.absent_b.isEmpty()) draw_cell(painter, theme, box_b, item, true);
   if (item.flipped) {  // a diamond on the ruler, as on the plots
     const QPointF middle(x + width / 2.0, kRulerHeight - 5.0);
     painter.setPen(Qt::NoPen);
@@ -211,7 +216,8 @@ void TokenRibbonView::draw_step(QPainter& painter, const Theme& theme, std::size
   if (item.step == m_selected) {
     painter.setPen(QPen(theme.selection, 2));
     painter.setBrush(Qt::NoBrush);
-    painter.drawRoundedRect(QRect(x, row_top(0) - 1, width, 2 * kCellHeight + kGap + 2), 3, 3);
+    const int height = m_ribbon.absent_b.isEmpty() ? 2 * kCellHeight + kGap + 2 : kCellHeight + 2;
+    painter.drawRoundedRect(QRect(x, row_top(0) - 1, width, height), 3, 3);
   }
 }
 
@@ -263,6 +269,12 @@ void TokenRibbonView::paintEvent(QPaintEvent*) {
   painter.save();
   draw_visible(painter, theme);
   painter.restore();
+  if (!m_ribbon.absent_b.isEmpty()) {
+    painter.setFont(text_font());
+    painter.setPen(theme.muted);
+    painter.drawText(QRect(kLabelWidth, row_top(1), viewport()->width() - kLabelWidth, kCellHeight),
+                     Qt::AlignLeft | Qt::AlignVCenter, m_ribbon.absent_b);
+  }
   draw_sides(painter, theme);
 }
 

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-3.0-or-later
+// Which answers the page shows: the two boxes above it, and one answer that has no partner yet.
+#include <QComboBox>
+#include <QLabel>
+#include <QToolButton>
+
+#include "ui/models/response_verdict.h"
+#include "ui/views/plot_stack.h"
+#include "ui/views/response_fact_panel.h"
+#include "ui/views/responses_view.h"
+#include "ui/views/token_ribbon_view.h"
+#include "ui/views/verdict_bar.h"
+
+namespace driftscope::ui {
+
+// One answer is open: what can be said of it alone.
+void ResponsesView::show_single() {
+  m_verdict->set_note(
+      tr("%1 holds one answer. Drop a second file here, or add one with File > Add responses …, to "
+         "compare.")
+          .arg(m_files->names.value(0)));
+  m_selected = -1;
+  m_shown = view_alone(m_files, 0);
+  m_plots->set_pair(m_shown);
+  m_facts->set_pair(m_shown);
+  const ResponsePairPointer shown = m_shown;
+  TokenRibbon ribbon = response_ribbon(shown->columns);
+  ribbon.absent_b = tr("no second file: drop one here, or File > Add responses …");
+  m_ribbons->set_ribbon(
+      std::move(ribbon),
+      [shown](std::int64_t column) {
+        return QStringLiteral("<b>%1 %2</b><br>%3")
+            .arg(unit_name(shown->columns.unit))
+            .arg(column)
+            .arg(column_text(*shown, column).toHtmlEscaped());
+      },
+      tr("The answer holds neither text nor tokens."));
+  m_key->setText(shown->columns.unit == ColumnUnit::words
+                     ? tr("the answer lists no tokens: pieces of its text stand for them")
+                     : QString());
+  m_findings_model.show(shown->findings, tr("Nothing stands out in this answer."));
+  select_column(0);
+}
+
+void ResponsesView::fill_choosers() {
+  m_filling = true;
+  for (QComboBox* box : {m_choose_a, m_choose_b}) {
+    box->clear();
+    for (std::size_t i = 0; m_files && i < m_files->answers.size(); ++i) {
+      box->addItem(m_files->label(i));
+      box->setItemData(box->count() - 1, m_files->label(i), Qt::ToolTipRole);
+    }
+    box->setEnabled(m_files && m_files->answers.size() > 1);
+    box->setCurrentIndex(m_files && m_files->answers.size() == 1 && box == m_choose_a ? 0 : -1);
+  }
+  const bool single = m_files && m_files->answers.size() == 1;
+  m_choose_b->setPlaceholderText(single ? tr("no second file: drop one here") : QString());
+  show_names();
+  m_swap->setEnabled(m_choose_a->isEnabled());
+  m_copy_command->setEnabled(m_files != nullptr);
+  m_filling = false;
+}
+
+// A name that does not fit its box is whole in the tool tip.
+void ResponsesView::show_names() {
+  for (QComboBox* box : {m_choose_a, m_choose_b}) box->setToolTip(box->currentText());
+}
+
+void ResponsesView::show_choice(AnswerChoice choice) {
+  m_filling = true;
+  m_choose_a->setCurrentIndex(static_cast<int>(choice.a));
+  m_choose_b->setCurrentIndex(static_cast<int>(choice.b));
+  show_names();
+  m_filling = false;
+}
+
+}  // namespace driftscope::ui
