@@ -74,10 +74,12 @@ QString finish_of(const ResponseChoice& choice) {
 void add_answer_facts(const ResponsePairView& pair, std::vector<VerdictFact>& facts) {
   const ResponseComparison& c = pair.comparison;
   if (c.tokens_a > 0 || c.tokens_b > 0) {
-    facts.push_back(
-        {QStringLiteral("Equal tokens"),
-         QStringLiteral("%1 of %2 and %3").arg(c.equal_tokens).arg(c.tokens_a).arg(c.tokens_b),
-         QStringLiteral("Leading equal tokens, of all tokens of A and of B")});
+    facts.push_back({QStringLiteral("Equal tokens"),
+                     QStringLiteral("%1 (A has %2, B has %3)")
+                         .arg(c.equal_tokens)
+                         .arg(c.tokens_a)
+                         .arg(c.tokens_b),
+                     QStringLiteral("Leading equal tokens, and how many each side has")});
   }
   add_drift_fact(c.drift, QStringLiteral("Drift while equal"), unit_name(pair), facts);
   add_drift_fact(c.prompt_drift, QStringLiteral("Drift of the prompt"), unit_name(pair), facts);
