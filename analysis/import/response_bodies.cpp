@@ -104,9 +104,13 @@ Result<void> ResponseReader::array_stream(JsonValue root, const std::string& sou
 }
 
 void ResponseReader::add_context(JsonValue root, Context& context) {
-  for (const std::string_view key : {"request", "modelInput", "request_body", "input", "kwargs"}) {
+  for (const std::string_view key :
+       {"request", "modelInput", "request_body", "input", "kwargs", "params"}) {
     if (!context.request && !root[key].is_null()) context.request = root[key];
   }
+  // A batch's input has what is asked under "body", and whoever joins input and output keeps that.
+  if (!context.request && root.has("response") && !holds_response(root["body"], 0))
+    context.request = root["body"];
   for (const std::string_view key : {"custom_id", "recordId", "key"}) {
     if (root[key].is_text() && context.custom_id.empty()) context.custom_id = root[key].text();
   }
@@ -131,6 +135,7 @@ Result<void> ResponseReader::batch_line(JsonValue root, const std::string& sourc
   const JsonValue wrapped = root["response"];
   context.custom_id = root["custom_id"].text();
   context.block.status = wrapped["status_code"].integer();
+  add_context(root, context);
   if (wrapped["request_id"].is_text()) context.request_id = wrapped["request_id"].text();
   const JsonValue body = wrapped["body"].is_object() ? wrapped["body"] : wrapped;
   if (holds_response(body, 0)) return inner(body, source, context, 1);
@@ -172,6 +177,8 @@ Result<void> ResponseReader::object(JsonValue root, const std::string& source, C
   }
   const bool batch = root.has("custom_id") && (root["response"] || root.has("error"));
   if (batch && !root.has("result")) return batch_line(root, source, std::move(context));
+  // A line whose format is that of the whole line says what was asked beside the answer, too.
+  if (root.has("custom_id")) add_context(root, context);
   const ResponseFormat* format = find_body_format(root);
   if (format != nullptr && format->name != "error" && !is_event_only(root)) {
     return known(root, *format, source, context);

@@ -57,6 +57,17 @@ void note_errors(const char* side, const AnswerCount& count, PopulationCaveats& 
   caveats.inconclusive = caveats.inconclusive || many;
 }
 
+// Nothing tells prompts apart: how often each was asked then is in the figures, too.
+void note_pooled(const SampleSides& sides, std::vector<std::string>& sentences) {
+  const bool several = sides.count_a.answers > 1 || sides.count_b.answers > 1;
+  if (sides.by_custom_id || sides.by_prompt || !several) return;
+  sentences.emplace_back(
+      "the files do not tell prompts apart (not every line has a custom_id, nor a request beside "
+      "the answer): all answers of a side are taken as samples of one prompt. With the prompt's "
+      "name as custom_id on every line, {\"custom_id\": \"q1\", \"response\": {…}}, each prompt is "
+      "tested on its own");
+}
+
 Json left_out_json(const std::vector<LeftOutPrompt>& prompts) {
   Json list = Json::array();
   for (const LeftOutPrompt& prompt : prompts) {
@@ -104,6 +115,7 @@ PopulationCaveats caveats_of(const SampleSides& sides, const PopulationCompariso
     caveats.sentences.emplace_back(
         "only one side tells its prompts: that both were asked the same is taken on trust");
   }
+  note_pooled(sides, caveats.sentences);
   const bool left_out = !sides.only_a.empty() || !sides.only_b.empty();
   if (comparison.prompts.empty()) {
     caveats.sentences.emplace_back("no prompt has answers on both sides: nothing was compared");

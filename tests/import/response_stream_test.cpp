@@ -12,6 +12,7 @@
 #include "analysis/responses/pair_summary.h"
 #include "analysis/responses/response_documents.h"
 #include "analysis/responses/response_lint.h"
+#include "analysis/responses/sample_groups.h"
 
 namespace driftscope {
 namespace {
@@ -270,6 +271,47 @@ TEST(ResponseStream, SamplesAreThoseOfTheResponses) {
   EXPECT_FALSE(records[0].answers[0].token_ids);
   EXPECT_TRUE(records[4].answers.empty());
   EXPECT_EQ(records[4].custom_id, "q4");
+}
+
+// Beside the answer of a batch's line stands what was asked: under "request", or under "body" as in
+// the batch's input.
+TEST(ResponseStream, WhatWasAskedIsReadBesideACustomId) {
+  const auto line = [](const std::string& key, double temperature, const std::string& answer) {
+    return fmt::format(
+        R"({{"custom_id":"q","{}":{{"model":"m","messages":[{{"role":"user","content":"one"}}],)"
+        R"("temperature":{}}},"response":{}}})"
+        "\n",
+        key, temperature, answer);
+  };
+  const std::string x = body("x", "y", -0.50390625, 0.0625);
+  const std::string y = body("y", "x", -0.50390625, 0.0625);
+  const auto wrapped = [](const std::string& answer) {
+    return R"({"status_code":200,"body":)" + answer + "}";
+  };
+  SerialParallel serial;
+  for (const std::string key : {"request", "body"}) {
+    for (const bool bare : {false, true}) {
+      std::string a, b;
+      for (int i = 0; i < 3; ++i) {
+        a += line(key, 0.75, bare ? x : wrapped(x));
+        b += line(key, 3.0, bare ? y : wrapped(y));
+      }
+      const PairedSides lines = streamed(a, b, serial);
+      EXPECT_EQ(as_text(lines.pairs), as_text(in_memory(a, b).pairs));
+      ASSERT_EQ(lines.pairs.size(), 3U);
+      for (const AnswerPair& pair : lines.pairs) {
+        ASSERT_TRUE(pair.comparison.divergence);
+        EXPECT_EQ(pair.comparison.divergence->cause, ResponseCause::sampler);
+      }
+      const SampleSides sides = sample_sides(read_samples(side_of(a, "A"), serial, {}),
+                                             read_samples(side_of(b, "B"), serial, {}));
+      ASSERT_EQ(sides.settings.size(), 1U) << key << bare;
+      EXPECT_EQ(sides.settings[0].name, "temperature");
+      EXPECT_EQ(sides.settings[0].a, "0.75");
+      EXPECT_EQ(sides.settings[0].b, "3");
+      EXPECT_TRUE(sides.by_prompt);
+    }
+  }
 }
 
 TEST(ResponseLines, OtherFilesAreReadWhole) {

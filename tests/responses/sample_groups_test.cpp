@@ -13,6 +13,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 Response answer(const std::string& text, const std::string& prompt, double temperature,
                 const std::string& custom_id = "") {
@@ -111,6 +112,31 @@ TEST(SampleGroups, WhatAFileDoesNotTellIsNoDifference) {
   const PopulationCaveats said = caveats(sides);
   EXPECT_FALSE(said.inconclusive);
   EXPECT_THAT(said.sentences, Contains(HasSubstr("taken on trust")));
+}
+
+// Three prompts in one file and nothing that tells them apart.
+TEST(SampleGroups, PooledPromptsAreSaid) {
+  Side bare = repeated(answer("x", "", 1.0), 4);
+  for (Response& response : bare) response.request = {};
+  const SampleSides pooled = sample_sides(bare, bare);
+  ASSERT_EQ(pooled.a.size(), 1U);
+  const PopulationCaveats said = caveats(pooled);
+  EXPECT_FALSE(said.inconclusive);
+  EXPECT_THAT(said.sentences, Contains(HasSubstr("do not tell prompts apart")));
+  EXPECT_THAT(said.sentences, Contains(HasSubstr("\"custom_id\": \"q1\"")));
+  EXPECT_EQ(caveats_json(pooled, said)["caveats"], nlohmann::ordered_json(said.sentences));
+  // Part of them with an id is as good as none; all of them, or the prompts, are enough.
+  Side named = bare;
+  for (Response& response : named) response.custom_id = "i";
+  Side part = named;
+  part[0].custom_id.clear();
+  EXPECT_THAT(caveats(sample_sides(part, named)).sentences,
+              Contains(HasSubstr("do not tell prompts apart")));
+  EXPECT_THAT(caveats(sample_sides(named, named)).sentences, IsEmpty());
+  const Side asked = repeated(answer("x", "p", 1.0), 4);
+  EXPECT_THAT(caveats(sample_sides(asked, asked)).sentences, IsEmpty());
+  const Side one{bare[0]};
+  EXPECT_THAT(caveats(sample_sides(one, one)).sentences, IsEmpty());
 }
 
 TEST(SampleGroups, ErrorsAreCountedAndMoreThanFivePercentAreInconclusive) {
