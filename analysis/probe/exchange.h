@@ -50,9 +50,8 @@ struct Exchange {
 // server. An error in the body of a 200 is none.
 [[nodiscard]] bool holds_answer(const Exchange& exchange);
 
-// Every occurrence of a credential becomes "[key]": as it is, and as JSON, a URL or base64 spell
-// it, whatever the case of its letters. Headers that hold credentials of their own (cookies) are
-// left out. What a server makes of a key by turning, cutting or enciphering it is not recognised.
+// redact_text() of all that came and went; headers that hold credentials of their own (cookies) are
+// left out.
 void redact(Exchange& exchange, const std::vector<std::string>& secrets);
 
 }  // namespace driftscope

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/probe/probe_events.h"
+#include "analysis/probe/redaction.h"
 #include "analysis/report/events.h"
 #include "app/cli/command.h"
 #include "app/cli/experiment.h"
@@ -35,11 +36,18 @@ struct ProbeOptions {
   ProbePlan plan;
 };
 
+// Pieces of an answer may make up the key where no single one held it.
+std::string without_key(const ProbeOptions& options, std::string text) {
+  redact_text(text, {options.plan.key});
+  return text;
+}
+
 // Lines of the event stream; nothing where none was asked for.
 Result<void> emit(const ProbeOptions& options, const CommandContext& context,
                   const std::string& line) {
   if (!options.events) return {};
-  if (auto printed = context.console.print(line + "\n"); !printed) return printed;
+  if (auto printed = context.console.print(without_key(options, line) + "\n"); !printed)
+    return printed;
   return context.console.flush();
 }
 
@@ -207,10 +215,10 @@ void warn_of_clear_text(const ProbePlan& plan, const CommandContext& context) {
   }
 }
 
-Result<void> ask(const ProbeOptions& options, CommandContext& context,
-                 std::vector<Exchange>& exchanges) {
+Result<void> ask(ProbeOptions& options, CommandContext& context, std::vector<Exchange>& exchanges) {
   auto plan = make_plan(options);
   if (!plan) return tl::unexpected(plan.error());
+  options.plan.key = plan->key;
   if (auto dropped = drop_half_line(options.output); !dropped) return dropped;
   std::erase_if(exchanges, [](const Exchange& e) { return !holds_answer(e); });  // asked again
   std::ofstream file(options.output, std::ios::binary | std::ios::app);
@@ -252,14 +260,16 @@ Result<void> ask(const ProbeOptions& options, CommandContext& context,
 Result<void> print_report(const ProbeOptions& options, const CommandContext& context,
                           const ProbeReport& report, int exit_code) {
   if (!options.events)
-    return context.console.print(options.json ? probe_json(report) : probe_text(report));
+    return context.console.print(
+        without_key(options, options.json ? probe_json(report) : probe_text(report)));
   for (const Finding& finding : report.findings) {
     if (auto sent = emit(options, context, finding_event(finding)); !sent) return sent;
   }
   return emit(options, context, probe_done_event(report, exit_code));
 }
 
-Result<int> run(const ProbeOptions& options, CommandContext& context) {
+Result<int> run(const ProbeOptions& given, CommandContext& context) {
+  ProbeOptions options = given;  // with the key, once it is read
   auto exchanges = read_earlier(options.output);
   if (!exchanges) return tl::unexpected(exchanges.error());
   if (options.from_file && exchanges->empty()) {

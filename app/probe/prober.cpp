@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "analysis/import/json_document.h"
+#include "analysis/probe/redaction.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
@@ -228,6 +229,8 @@ void Prober::perform(HttpClient& client, Exchange& exchange, const std::stop_tok
     pause_seconds = std::min(2.0 * pause_seconds, m_plan.most_pause_seconds);
     ++attempt;
   }
+  // Before anything is said or written of it.
+  redact(exchange, {m_plan.key});
   const std::lock_guard lock(m_mutex);
   if (!sample) {
     if (exchange.status != 0) m_reached.insert(exchange.replica);
@@ -252,11 +255,17 @@ void Prober::note_refusal(const Exchange& exchange) {
     said = error.is_text() ? error.text() : error["message"].text();
     if (said.empty()) said = document.root()["message"].text();
   }
+  redact_text(said, {m_plan.key});
+  const char* advice =
+      "check that the endpoint ends as the server wants it (/v1 mostly), and --model";
+  if (key) {
+    advice = m_plan.key.empty() ? "give the key with --key-env or --key-file"
+                                : "the key was sent: check that it is this server's and may use "
+                                  "the model";
+  }
   m_refusal = fmt::format(
       "{}: HTTP {}{}; {}", exchange.url, exchange.status,
-      said.empty() ? "" : " (\"" + escape_for_display(said.substr(0, 200)) + "\")",
-      key ? "give the key with --key-env or --key-file"
-          : "check that the endpoint ends as the server wants it (/v1 mostly), and --model");
+      said.empty() ? "" : " (\"" + escape_for_display(said.substr(0, 200)) + "\")", advice);
 }
 
 void Prober::learn_model(const Exchange& exchange) {
@@ -283,7 +292,6 @@ Result<void> Prober::run_tasks(std::vector<Task> tasks, std::int64_t concurrency
       const std::lock_guard lock(m_mutex);
       // An exchange that a stop cut short is asked again when the probe goes on.
       if (!done && outcome && !stop.stop_requested()) {
-        redact(exchange, {m_plan.key});
         outcome = m_take(std::move(exchange));
         if (!outcome) return;
       }

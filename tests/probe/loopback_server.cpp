@@ -125,7 +125,9 @@ bool LoopbackServer::refuse(const std::string& text, std::int64_t number, void* 
   }
   if (b.refuses_all != 0 || b.error_bodies) {
     out.status = b.error_bodies ? 200 : b.refuses_all;
-    out.set_content(R"({"error":{"message":"no such luck"}})", "application/json");
+    const std::string message =
+        "no such luck" + (b.echoes.empty() ? "" : ", not with key " + b.echoes);
+    out.set_content(Json{{"error", {{"message", message}}}}.dump(), "application/json");
     return true;
   }
   const Json body = Json::parse(text, nullptr, false);

@@ -104,6 +104,26 @@ TEST_P(ProbeProgram, ConcludesAndKeepsTheKeyToItself) {
 INSTANTIATE_TEST_SUITE_P(Behaviours, ProbeProgram, ::testing::ValuesIn(cases()),
                          [](const auto& instance) { return instance.param.name; });
 
+// Many servers repeat the header that they refuse.
+TEST(ProbeProgramKey, ARefusalThatRepeatsItIsTakenOut) {
+  for (const std::string& form :
+       {std::string("--events"), std::string("--json"), std::string("-v")}) {
+    LoopbackServer server({.refuses_all = 401, .echoes = std::string("Bearer ") + kKey});
+    const test::ScratchFolder folder;
+    test::write_file(folder.path() / "key", kKey);
+    const auto result = test::run_program({"probe", "--endpoint", server.url(), "--prompt", "A",
+                                           "--key-file", "key", "-o", "p.jsonl", form},
+                                          folder.path());
+    EXPECT_EQ(result.exit_code, 4);
+    EXPECT_TRUE(server.saw_authorization());
+    EXPECT_NE(result.err.find("HTTP 401"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("[key]"), std::string::npos) << result.err;
+    EXPECT_NE(result.err.find("the key was sent"), std::string::npos) << result.err;
+    const std::string left = result.out + result.err + test::read_file(folder.path() / "p.jsonl");
+    EXPECT_EQ(left.find(kKey), std::string::npos) << left;
+  }
+}
+
 TEST(ProbeProgramFiles, AnotherQuestionToTheSameFileIsRefused) {
   LoopbackServer server({});
   const test::ScratchFolder folder;
