@@ -53,9 +53,10 @@ class Sets {
     }
     return true;
   }
-  [[nodiscard]] double chance() const {
+  // With `times` as many answers in each but in the one that does not grow.
+  [[nodiscard]] double chance(std::int64_t times, std::string_view fixed = {}) const {
     std::vector<std::int64_t> sizes;
-    for (const auto& [name, size] : m_sizes) sizes.push_back(size);
+    for (const auto& [name, size] : m_sizes) sizes.push_back(name == fixed ? size : times * size);
     return chance_of_separation(sizes);
   }
   [[nodiscard]] std::string names() const {
@@ -125,13 +126,13 @@ class Ladder {
     m_report.sentence = std::move(sentence);
   }
   // Names the cause only where the answers are enough to support it.
-  void support(ProbeCause cause, double chance, std::string sentence) {
-    if (chance <= kMostChance) return conclude(cause, std::move(sentence));
+  void support(ProbeCause cause, const ChanceOfTimes& chance, std::string sentence) {
+    if (chance(1) <= kMostChance) return conclude(cause, std::move(sentence));
     leave_open(fmt::format("{} as the cause: the answers fit it", name_of(cause)));
     conclude(ProbeCause::unresolved,
              fmt::format("{}; but so few answers fall like this by chance with a probability of "
-                         "{:.2g}: ask for more with --samples",
-                         sentence, chance));
+                         "{:.2g}: ask for more with --samples{}",
+                         sentence, chance(1), more_samples(chance, kMostChance, m_report.groups)));
   }
   void leave_open(std::string possibility) {
     m_report.not_ruled_out.push_back(std::move(possibility));
@@ -185,10 +186,11 @@ class Ladder {
                    "): they alone do not explain the answers");
         continue;
       }
-      support(ProbeCause::hidden_backends, sets.chance(),
-              fmt::format("replica {}: one URL answers as several versions ({}), and each repeats "
-                          "itself",
-                          replica, sets.names()));
+      support(
+          ProbeCause::hidden_backends, [&](std::int64_t times) { return sets.chance(times); },
+          fmt::format("replica {}: one URL answers as several versions ({}), and each repeats "
+                      "itself",
+                      replica, sets.names()));
       leave_open("the batch: which requests share a batch changes along with the backend");
       return true;
     }
@@ -207,7 +209,9 @@ class Ladder {
         sets.add(cached.value_or(0) > 0 ? "cached" : "not cached", label(group, i));
       }
       if (!known || sets.count() != 2 || !sets.separate()) continue;
-      support(ProbeCause::prompt_cache, sets.chance(),
+      // More requests find the prompt in the cache.
+      const auto chance = [&](std::int64_t times) { return sets.chance(times, "not cached"); };
+      support(ProbeCause::prompt_cache, chance,
               fmt::format("{}: answers whose prompt came from the cache are all the same, and "
                           "differ from those without{}",
                           name_of(group), first_parting(group)));
@@ -259,7 +263,9 @@ class Ladder {
     if (labels.size() < 2 || other == nullptr) return false;
     const ProbeGroup& first = *m_alone[0];
     const std::string named = version_difference(first, *other);
-    const double chance = chance_of_separation({first.answered, other->answered});
+    const auto chance = [&](std::int64_t times) {
+      return chance_of_separation({times * first.answered, times * other->answered});
+    };
     support(
         named.empty() ? ProbeCause::replica : ProbeCause::version, chance,
         fmt::format("replicas {} and {} each repeat themselves and differ: {}; they name {}",
@@ -307,7 +313,10 @@ class Ladder {
         }
       }
       if (odd == 0) continue;
-      support(ProbeCause::batch_composition, chance_of_company(alone->answered, together, odd),
+      const auto chance = [&](std::int64_t times) {
+        return chance_of_company(times * alone->answered, times * together, times * odd);
+      };
+      support(ProbeCause::batch_composition, chance,
               fmt::format("replica {}: alone {} {} were the same; with others in flight ({}) {} of "
                           "{} differ from them; {}",
                           alone->replica, alone->answered, kind(), fmt::join(crowds, ", "), odd,
@@ -364,7 +373,7 @@ void describe_rungs(ProbeReport& report) {
     std::string line = fmt::format("{} ({}): {} asked, {} answered, {} unique", name_of(group),
                                    name_of(group.stage), group.asked, group.answered, group.unique);
     if (group.unique_numbers > group.unique)
-      line += fmt::format(", {} with their logprobs", group.unique_numbers);
+      line += fmt::format(", {} counting their logprobs too", group.unique_numbers);
     if (group.failed > 0) line += fmt::format(", {} failed", group.failed);
     report.rungs.push_back(std::move(line));
   }

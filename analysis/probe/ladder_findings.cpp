@@ -19,13 +19,19 @@ void add(ProbeReport& report, std::string id, Severity severity, std::string tex
   report.findings.push_back(make_finding(std::move(id), severity, std::move(text), evidence));
 }
 
+bool is_markup(std::string_view body) {
+  const std::size_t begin = body.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && body[begin] == '<';
+}
+
 void add_failures(const std::vector<Exchange>& exchanges, ProbeReport& report) {
   std::map<std::string, std::int64_t> errors;
   for (const Exchange& exchange : exchanges) {
     if (exchange.stage == ProbeStage::discovery) continue;
     if (!exchange.error.empty()) ++errors[exchange.error];
     if (exchange.error.empty() && exchange.status != 200)
-      ++errors[fmt::format("HTTP {}", exchange.status)];
+      ++errors[fmt::format("HTTP {}{}", exchange.status,
+                           is_markup(exchange.body) ? ", with a page of HTML" : "")];
   }
   std::int64_t failed = 0;
   for (const ProbeGroup& group : report.groups) failed += group.failed;

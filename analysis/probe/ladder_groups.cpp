@@ -268,4 +268,14 @@ double chance_of_company(std::int64_t alone, std::int64_t together, std::int64_t
   return chance;
 }
 
+std::string more_samples(const ChanceOfTimes& chance, double most,
+                         const std::vector<ProbeGroup>& groups) {
+  std::int64_t asked = 0;
+  for (const ProbeGroup& group : groups) asked = std::max(asked, group.asked);
+  for (std::int64_t times = 2; times <= 100; ++times) {
+    if (chance(times) <= most) return fmt::format(" {}, if they go on like this", times * asked);
+  }
+  return {};
+}
+
 }  // namespace driftscope

@@ -2,6 +2,7 @@
 // Internal to analysis/probe: what climb_ladder() is made of.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,6 +31,13 @@ namespace driftscope {
 [[nodiscard]] double chance_of_separation(const std::vector<std::int64_t>& sizes);
 // Chance that all `odd` answers fall among the `together` and none among the `alone`.
 [[nodiscard]] double chance_of_company(std::int64_t alone, std::int64_t together, std::int64_t odd);
+
+// The chance if there were so many times as many answers that fall as these do.
+using ChanceOfTimes = std::function<double(std::int64_t times)>;
+// " N, if they go on like this": the --samples with which the chance falls to `most`. Empty where
+// more than a hundredfold is needed.
+[[nodiscard]] std::string more_samples(const ChanceOfTimes& chance, double most,
+                                       const std::vector<ProbeGroup>& groups);
 
 // Cause, sentence, what is not ruled out.
 void find_cause(const std::vector<Exchange>& exchanges, ProbeReport& report);

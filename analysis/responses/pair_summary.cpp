@@ -48,7 +48,7 @@ void PairSummary::insert(List& list, double weight, const AnswerPair& pair) {
 void PairSummary::add(const AnswerPair& pair) {
   const ResponseComparison& comparison = pair.comparison;
   ++m_pairs;
-  m_at_best = std::max(m_at_best, comparison.at_best);
+  if (comparison.tier != Tier::inconclusive) m_known = std::max(m_known, comparison.at_best);
   ++m_tiers[static_cast<std::size_t>(comparison.tier)];
   if (comparison.tier == Tier::inconclusive) insert(m_unknown, 0.0, pair);
   if (comparison.drift.count > 0) {

@@ -21,8 +21,8 @@ class PairSummary {
   void add(const AnswerPair& pair);
   // The strongest tier that every pair reaches; inconclusive where one is, or for no pairs.
   [[nodiscard]] Tier weakest() const;
-  // The strongest that no pair contradicts.
-  [[nodiscard]] Tier at_best() const { return m_at_best; }
+  // The strongest that no conclusive pair contradicts; bitwise where there is none.
+  [[nodiscard]] Tier known() const { return m_known; }
   [[nodiscard]] std::int64_t pairs() const { return m_pairs; }
   // Lines ended by '\n'.
   [[nodiscard]] std::string text() const;
@@ -39,7 +39,7 @@ class PairSummary {
   static std::string list_text(const char* title, const List& list);
 
   std::int64_t m_pairs = 0;
-  Tier m_at_best = Tier::bitwise;
+  Tier m_known = Tier::bitwise;
   std::array<std::int64_t, 6> m_tiers{};
   std::array<std::int64_t, 8> m_causes{};
   std::vector<std::int64_t> m_parting_steps;

@@ -152,10 +152,13 @@ Tier weakest_tier(const std::vector<AnswerPair>& pairs) {
   return weakest;
 }
 
-Tier best_tier(const std::vector<AnswerPair>& pairs) {
-  Tier best = pairs.empty() ? Tier::inconclusive : Tier::bitwise;
-  for (const AnswerPair& pair : pairs) best = std::max(best, pair.comparison.at_best);
-  return best;
+Tier known_tier(const std::vector<AnswerPair>& pairs) {
+  Tier known = Tier::bitwise;
+  for (const AnswerPair& pair : pairs) {
+    if (pair.comparison.tier != Tier::inconclusive)
+      known = std::max(known, pair.comparison.at_best);
+  }
+  return known;
 }
 
 }  // namespace driftscope

@@ -48,7 +48,7 @@ void pair_choices(const std::string& key, const Response& a, const Response& b, 
 
 // The strongest tier that every pair reaches; inconclusive where one is.
 [[nodiscard]] Tier weakest_tier(const std::vector<AnswerPair>& pairs);
-// The strongest tier that no pair contradicts.
-[[nodiscard]] Tier best_tier(const std::vector<AnswerPair>& pairs);
+// The strongest tier that no conclusive pair contradicts; bitwise where there is none.
+[[nodiscard]] Tier known_tier(const std::vector<AnswerPair>& pairs);
 
 }  // namespace driftscope

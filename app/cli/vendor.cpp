@@ -19,15 +19,13 @@
 #include "app/cli/vendor_local.h"
 #include "app/cli/vendor_logits.h"
 #include "app/cli/vendor_outcomes.h"
+#include "app/cli/vendor_policy.h"
 #include "app/cli/vendor_population.h"
 #include "app/cli/vendor_stream.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope::cli {
 namespace {
-
-constexpr int kInconclusive = 3;
-constexpr int kBeyondTier = 1;
 
 using Json = nlohmann::ordered_json;
 
@@ -109,13 +107,6 @@ Result<int> compare_with_model(const VendorOptions& options, const std::vector<R
   return checked_code != 0 ? checked_code : local->exit_code;
 }
 
-// A tier that is not reached only because the evidence for it is absent is not missed.
-int exit_code_of(const ReachedTier& reached, std::optional<Tier> fail_on) {
-  if (reached.tier == Tier::inconclusive) return kInconclusive;
-  if (!fail_on || reached.tier <= *fail_on) return 0;
-  return reached.at_best > *fail_on ? kBeyondTier : kInconclusive;
-}
-
 // What must hold before anything is read. Errors: usage.
 Result<std::optional<Tier>> check_options(const VendorOptions& options) {
   if (options.files.empty())
@@ -143,7 +134,19 @@ Result<std::optional<Tier>> check_options(const VendorOptions& options) {
   }
   if (options.population && options.files.size() != 2)
     return fail(ErrorKind::usage, "--population: give two files, one for each side");
+  if (options.population && fail_on && *fail_on != Tier::semantic) {
+    return fail(ErrorKind::usage,
+                fmt::format("--population with --fail-on {}: populations are found to have changed "
+                            "or not; give --fail-on semantic, which fails where one has",
+                            name_of(*fail_on)));
+  }
   return fail_on;
+}
+
+int exit_code_of(const ReachedTier& reached, std::optional<Tier> fail_on, CommandContext& context) {
+  const PolicyOutcome outcome = judge_policy(reached, fail_on);
+  if (!outcome.sentence.empty()) context.console.note(outcome.sentence);
+  return outcome.exit_code;
 }
 
 Result<std::vector<Input>> open_inputs(const std::vector<std::string>& files) {
@@ -179,7 +182,7 @@ Result<std::optional<int>> compare_files(const VendorOptions& options,
                                      context);
   if (!compared) return tl::unexpected(compared.error());
   if (!*compared) return std::nullopt;
-  return exit_code_of(**compared, fail_on);
+  return exit_code_of(**compared, fail_on, context);
 }
 
 VendorOutcome compare_answers(const VendorOptions& options,
@@ -192,7 +195,7 @@ VendorOutcome compare_answers(const VendorOptions& options,
                                                    options.permutations, options.seed, serial);
     outcome.json = std::move(report.json);
     outcome.text = std::move(report.text);
-    outcome.reached = {.tier = report.tier, .at_best = report.tier};
+    outcome.reached = reached_by(report.tier);
     return outcome;
   }
   const bool pairs = sides.size() == 2;
@@ -220,7 +223,7 @@ Result<int> report_answers(const VendorOptions& options,
   if (checked_code != 0) return checked_code;
   // A file of answers to several questions is described; nothing that was asked for is open.
   const bool described = !outcome.compared && sides.size() == 1 && !fail_on;
-  return described ? 0 : exit_code_of(outcome.reached, fail_on);
+  return described ? 0 : exit_code_of(outcome.reached, fail_on, context);
 }
 
 Result<int> run(const VendorOptions& options, CommandContext& context) {

@@ -91,7 +91,7 @@ VendorOutcome compare_sides(const std::vector<Response>& a, const std::vector<Re
   // Answers that only one side has were not compared.
   const bool alone = !sides.only_a.empty() || !sides.only_b.empty();
   outcome.reached.tier = alone ? Tier::inconclusive : weakest_tier(sides.pairs);
-  outcome.reached.at_best = alone ? Tier::inconclusive : best_tier(sides.pairs);
+  outcome.reached.known = known_tier(sides.pairs);
   outcome.json = {{"pairs", pairs_json(sides.pairs)},
                   {"only_a", sides.only_a},
                   {"only_b", sides.only_b},
@@ -121,7 +121,7 @@ VendorOutcome compare_all(const std::vector<Response>& responses) {
   const Matrix matrix = compare_pairs(answers, shown);
   VendorOutcome outcome;
   outcome.compared = !matrix.pairs.empty();
-  outcome.reached = {.tier = weakest_tier(matrix.pairs), .at_best = best_tier(matrix.pairs)};
+  outcome.reached = {.tier = weakest_tier(matrix.pairs), .known = known_tier(matrix.pairs)};
   outcome.json = {{"answers", answers.size()},
                   {"unique", clusters.size()},
                   {"clusters", clusters_json(answers, clusters)},

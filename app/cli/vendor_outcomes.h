@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "analysis/import/response.h"
-#include "app/cli/vendor_stream.h"
+#include "app/cli/vendor_policy.h"
 
 namespace driftscope::cli {
 
 struct VendorOutcome {
   nlohmann::ordered_json json;
   std::string text;
-  ReachedTier reached = {.tier = Tier::bitwise, .at_best = Tier::bitwise};
+  ReachedTier reached = {.tier = Tier::bitwise, .known = Tier::bitwise};
   bool compared = true;  // false: nothing was held against anything
 };
 

@@ -82,7 +82,7 @@ class LongFiles {
     m_options.json ? finish_json(pairs, all) : finish_text(pairs);
     if (m_output.failed()) return tl::unexpected(*m_output.failed());
     if (!all) return tl::unexpected(interrupted("pairs were compared", done, pairs.pairs.size()));
-    return ReachedTier{.tier = reached(), .at_best = alone() ? reached() : m_summary.at_best()};
+    return ReachedTier{.tier = reached(), .known = m_summary.known()};
   }
 
   Result<ReachedTier> compare_populations() {
@@ -101,7 +101,7 @@ class LongFiles {
         sample_sides(std::move(a), std::move(b)), m_options.permutations, m_options.seed, m_pool);
     m_output.print(m_options.json ? report.json.dump(2) + "\n" : report.text);
     if (m_output.failed()) return tl::unexpected(*m_output.failed());
-    return ReachedTier{.tier = report.tier, .at_best = report.tier};
+    return reached_by(report.tier);
   }
 
  private:

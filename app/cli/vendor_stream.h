@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "analysis/compare/comparison.h"
 #include "app/cli/command.h"
 #include "app/cli/vendor_input.h"
+#include "app/cli/vendor_policy.h"
 
 namespace driftscope::cli {
 
@@ -23,12 +23,6 @@ struct VendorStreamOptions {
 
 // Files of more lines than this on one side are compared line by line.
 inline constexpr std::size_t kFewLines = 200;
-
-// What all pairs reach, and the strongest tier that nothing contradicts.
-struct ReachedTier {
-  Tier tier = Tier::inconclusive;
-  Tier at_best = Tier::inconclusive;
-};
 
 // Prints what it found and returns the weakest tier. Empty: the files are no files of lines, or
 // short ones, and nothing was done. Errors: interrupted after what was compared is printed.

@@ -76,5 +76,49 @@ TEST_F(VendorInputs, APromptThatNamesAFileIsNoted) {
   EXPECT_EQ(run.err.find(note), run.err.rfind(note)) << run.err;
 }
 
+std::string answer_line(const std::string& id, const std::string& text,
+                        const std::string& logprob) {
+  return R"({"custom_id":")" + id +
+         R"(","response":{"body":{"object":"chat.completion","model":"m",)" +
+         R"("choices":[{"index":0,"message":{"content":")" + text +
+         R"("},"finish_reason":"stop",)" + R"("logprobs":{"content":[{"token":")" + text +
+         R"(","logprob":)" + logprob + R"(,"top_logprobs":[{"token":")" + text + R"(","logprob":)" +
+         logprob + "}]}]}}]}}}\n";
+}
+
+TEST_F(VendorInputs, TheGateSaysWhyItFails) {
+  const std::string first = answer_line("q1", "Yes", "-0.25");
+  write("a.jsonl", first + answer_line("q2", "No", "-0.5"));
+  write("other.jsonl", first + answer_line("q2", "Maybe", "-0.5"));
+  write("short.jsonl", first);
+  write("drift.jsonl", first + answer_line("q2", "No", "-0.75"));
+  write("other_short.jsonl", answer_line("q1", "Maybe", "-0.25"));
+  const struct {
+    const char* file;
+    const char* tier;
+    int exit_code;
+    const char* says;
+  } cases[] = {
+      {"a.jsonl", "tolerance", 0, ""},
+      {"a.jsonl", "bitwise", 3, "--fail-on bitwise: cannot be told"},  // answers hold no bits
+      {"drift.jsonl", "token", 0, ""},
+      {"drift.jsonl", "tolerance", 1, "--fail-on tolerance: not reached; the weakest is token"},
+      {"drift.jsonl", "bitwise", 1, "--fail-on bitwise: not reached; the weakest is token"},
+      {"other.jsonl", "semantic", 1, "--fail-on semantic: not reached; the weakest is different"},
+      {"short.jsonl", "semantic", 3, "--fail-on semantic: cannot be told; an answer is missing"},
+      // One that is missing does not hide another that differs.
+      {"other_short.jsonl", "semantic", 1, "the weakest is different"},
+  };
+  for (const auto& one : cases) {
+    const auto result = vendor({"a.jsonl", one.file, "--fail-on", one.tier});
+    EXPECT_EQ(result.exit_code, one.exit_code) << one.file << ' ' << one.tier << result.out;
+    EXPECT_THAT(result.err, HasSubstr(one.says)) << one.file << ' ' << one.tier;
+  }
+  // Populations have changed or not.
+  const auto refused = vendor({"a.jsonl", "a.jsonl", "--population", "--fail-on", "token"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("give --fail-on semantic"));
+}
+
 }  // namespace
 }  // namespace driftscope::test

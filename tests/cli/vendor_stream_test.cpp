@@ -105,6 +105,8 @@ TEST_F(LongFiles, OneBadLineLosesOnlyItself) {
   EXPECT_EQ(document["summary"]["tiers"]["inconclusive"], 1);
   EXPECT_EQ(document["summary"]["tiers"]["different"], 25);
   EXPECT_EQ(document["only_b"], (std::vector<std::string>{"q101"}));
+  // What is missing does not undo what is known: 25 pairs part.
+  EXPECT_EQ(vendor({"--fail-on", "semantic"}).exit_code, 1);
   ASSERT_EQ(document["only_a"].size(), 1U);
 }
 

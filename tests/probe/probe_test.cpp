@@ -232,6 +232,14 @@ TEST(Ladder, ChancesAreThoseOfCounting) {
   // 3 odd ones of 10 alone and 32 together: (32*31*30)/(42*41*40).
   EXPECT_NEAR(chance_of_company(10, 32, 3), 29760.0 / 68880.0, 1e-15);
   EXPECT_NEAR(chance_of_company(4, 4, 4), 1.0 / 70.0, 1e-15);
+  // One of four in company: 1/2, 0.233, 0.109, 0.0506, and at five times as many 0.0236.
+  const auto company = [](std::int64_t times) {
+    return chance_of_company(4 * times, 4 * times, times);
+  };
+  std::vector<ProbeGroup> groups(1);
+  groups[0].asked = 4;
+  EXPECT_EQ(more_samples(company, 0.05, groups), " 20, if they go on like this");
+  EXPECT_EQ(more_samples([](std::int64_t) { return 0.5; }, 0.05, groups), "");
 }
 
 TEST(Probe, RefusedFieldsAreLeftOut) {
