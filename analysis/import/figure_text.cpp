@@ -45,6 +45,8 @@ std::optional<double> cell_number(std::string_view cell) {
 
 namespace {
 
+constexpr std::size_t kMostAround = 1000;  // bytes of text beside a table
+
 std::vector<std::string> split_cells(std::string_view line, char separator) {
   std::vector<std::string> cells;
   std::string cell;
@@ -67,7 +69,8 @@ bool is_rule(std::string_view line) {
   return contains(line, "-") && line.find_first_not_of("|-: \t\r+") == std::string_view::npos;
 }
 
-std::optional<std::vector<std::vector<std::string>>> text_cells(std::string_view text) {
+std::optional<std::vector<std::vector<std::string>>> text_cells(std::string_view text,
+                                                                std::string& around) {
   std::vector<std::vector<std::string>> lines;
   char separator = 0;
   std::size_t cells = 0;
@@ -85,7 +88,10 @@ std::optional<std::vector<std::vector<std::string>>> text_cells(std::string_view
       if (separator == 0) return std::nullopt;
     }
     if (separator == '|') {
-      if (!line.starts_with('|')) continue;  // text around the table
+      if (!line.starts_with('|')) {
+        if (around.size() < kMostAround) around += std::string(line) + " ";
+        continue;
+      }
       line.remove_prefix(1);
       if (line.ends_with('|')) line.remove_suffix(1);
     }
@@ -115,7 +121,7 @@ constexpr std::array kKlNames{
 std::optional<FigureTable> table_of(const std::vector<std::string>& heads,
                                     const std::vector<std::vector<std::string>>& lines) {
   FigureTable table;
-  std::vector<std::size_t> numeric;
+  std::vector<std::size_t> numeric, remarks;
   std::optional<std::size_t> label;
   for (std::size_t column = 0; column < heads.size(); ++column) {
     bool any = false, all = true;
@@ -129,13 +135,16 @@ std::optional<FigureTable> table_of(const std::vector<std::string>& heads,
       numeric.push_back(column);
     } else if (!label) {
       label = column;
+    } else {
+      remarks.push_back(column);
     }
   }
   if (numeric.empty()) return std::nullopt;
   if (label) table.label_column = heads[*label];
   for (const std::size_t column : numeric) table.columns.push_back(heads[column]);
   for (std::size_t i = 0; i < lines.size(); ++i) {
-    FigureTable::Row row{label ? lines[i][*label] : fmt::format("row {}", i), {}};
+    FigureTable::Row row{label ? lines[i][*label] : fmt::format("row {}", i), {}, {}};
+    for (const std::size_t column : remarks) row.remarks += lines[i][column] + " ";
     for (const std::size_t column : numeric) row.values.push_back(cell_number(lines[i][column]));
     table.rows.push_back(std::move(row));
   }
@@ -143,13 +152,16 @@ std::optional<FigureTable> table_of(const std::vector<std::string>& heads,
 }
 
 std::optional<FigureTable> text_table(std::string_view text) {
-  const auto cells = text_cells(text);
+  std::string around;
+  const auto cells = text_cells(text, around);
   if (!cells) return std::nullopt;
   // A heading of numbers is no heading.
   for (const std::string& head : cells->front()) {
     if (head.empty() || cell_number(head)) return std::nullopt;
   }
-  return table_of(cells->front(), {cells->begin() + 1, cells->end()});
+  auto table = table_of(cells->front(), {cells->begin() + 1, cells->end()});
+  if (table) table->caption = std::move(around);
+  return table;
 }
 
 std::string_view kl_name_of(std::string_view key) {

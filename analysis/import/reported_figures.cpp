@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
 
 #include "analysis/import/figure_text.h"
@@ -42,7 +43,11 @@ std::optional<FigureTable> columns_and_rows(JsonValue object) {
         }
         lines.push_back(std::move(line));
       }
-      return table_of(names, lines);
+      auto table = table_of(names, lines);
+      for (const std::string_view name : {"metric", "measure", "quantity", "unit", "title"}) {
+        if (table && object[name].is_text()) table->caption += object[name].text() + " ";
+      }
+      return table;
     }
   }
   return std::nullopt;
@@ -76,34 +81,60 @@ bool names_a_difference(std::string_view key) {
          contains(name, "drift") || name.ends_with("_err") || contains(name, "deviation");
 }
 
-std::optional<std::vector<double>> numbers_of(JsonValue list) {
+// Numbers, null and texts such as "NaN".
+std::optional<std::vector<std::optional<double>>> numbers_of(JsonValue list) {
   if (!list.is_array() || list.size() < 2) return std::nullopt;
-  std::vector<double> values;
+  std::vector<std::optional<double>> values;
+  bool any = false;
   for (const JsonValue entry : list) {
-    const auto value = entry.number();
-    if (!value || !std::isfinite(*value)) return std::nullopt;
-    values.push_back(*value);
+    const auto value = entry.is_text() ? cell_number(entry.text()) : entry.number();
+    if (!value && !entry.is_null()) return std::nullopt;
+    values.push_back(value);
+    any = any || value;
   }
+  if (!any) return std::nullopt;
   return values;
 }
 
-// {"token": 1.5, …}
-std::optional<std::vector<std::pair<std::string, double>>> ranked_members(JsonValue object) {
-  if (object.size() < 2) return std::nullopt;
-  std::vector<std::pair<std::string, double>> tokens;
-  for (auto it = object.begin(); it != object.end(); ++it) {
-    const auto value = (*it).number();
-    if (!value) return std::nullopt;
-    tokens.emplace_back(it.key(), *value);
+// The unit of the last digit of a number as printed: 0.0001 for "-0.6931".
+double unit_printed(std::string_view digits) {
+  const std::size_t exponent_at = digits.find_first_of("eE");
+  const std::string_view mantissa = digits.substr(0, exponent_at);
+  int exponent = 0;
+  if (exponent_at != std::string_view::npos) {
+    std::string_view tail = digits.substr(exponent_at + 1);
+    if (tail.starts_with('+')) tail.remove_prefix(1);
+    std::from_chars(tail.data(), tail.data() + tail.size(), exponent);
   }
-  return tokens;
+  const std::size_t dot = mantissa.find('.');
+  if (dot != std::string_view::npos) exponent -= static_cast<int>(mantissa.size() - dot - 1);
+  return std::abs(exponent) > 300 ? 0.0 : std::pow(10.0, exponent);
+}
+
+bool add_ranked(FigureTop& top, std::string token, JsonValue value) {
+  const auto number = value.number();
+  if (!number) return false;
+  const double unit = unit_printed(value.raw());
+  if (top.tokens.empty() || unit < top.resolution) top.resolution = unit;
+  top.tokens.emplace_back(std::move(token), *number);
+  return true;
+}
+
+// {"token": 1.5, …}
+std::optional<FigureTop> ranked_members(JsonValue object) {
+  if (object.size() < 2) return std::nullopt;
+  FigureTop top;
+  for (auto it = object.begin(); it != object.end(); ++it) {
+    if (!add_ranked(top, it.key(), *it)) return std::nullopt;
+  }
+  return top;
 }
 
 // [["token", 1.5], …] or [{"token": …, "logit": …}, …].
-std::optional<std::vector<std::pair<std::string, double>>> ranked_of(JsonValue list) {
+std::optional<FigureTop> ranked_of(JsonValue list) {
   if (list.is_object()) return ranked_members(list);
   if (!list.is_array() || list.size() < 2) return std::nullopt;
-  std::vector<std::pair<std::string, double>> tokens;
+  FigureTop top;
   for (const JsonValue entry : list) {
     JsonValue token, value;
     if (entry.is_array() && entry.size() == 2) {
@@ -114,13 +145,19 @@ std::optional<std::vector<std::pair<std::string, double>>> ranked_of(JsonValue l
         if (!token && (entry[name].is_text() || entry[name].is_number())) token = entry[name];
       }
       for (const std::string_view name : {"logit", "value", "logprob", "score", "log_prob"}) {
-        if (!value && entry[name].is_number()) value = entry[name];
+        if (value || !entry[name].is_number()) continue;
+        value = entry[name];
+        top.logprobs = top.logprobs || name == "logprob" || name == "log_prob";
       }
     }
     if (!(token.is_text() || token.is_number()) || !value.is_number()) return std::nullopt;
-    tokens.emplace_back(cell_of(token), *value.number());
+    if (!add_ranked(top, cell_of(token), value)) return std::nullopt;
   }
-  return tokens;
+  return top;
+}
+
+bool names_logprobs(std::string_view name) {
+  return contains(name, "logprob") || contains(name, "log_prob");
 }
 
 class JsonFigures {
@@ -166,10 +203,11 @@ class JsonFigures {
       if (!kl.empty() && number) m_out.kl.try_emplace(std::string(kl), *number);
       return;
     }
-    if (auto ranked = name.find("top") != std::string::npos || contains(name, "candidates")
-                          ? ranked_of(value)
-                          : std::nullopt) {
-      FigureTop top{.step = 0, .step_known = false, .tokens = std::move(*ranked)};
+    if (auto ranked = contains(name, "top") || contains(name, "candidates") ? ranked_of(value)
+                                                                            : std::nullopt) {
+      FigureTop& top = *ranked;
+      top.logprobs =
+          top.logprobs || names_logprobs(name) || names_logprobs(lower(object["kind"].text()));
       for (const std::string_view place : {"step", "position", "index"}) {
         const auto step = object[place].integer();
         if (!step) continue;
@@ -195,6 +233,8 @@ class JsonFigures {
       if (contains(name, "same_prompt") || contains(name, "prompt_equal") ||
           contains(name, "prompts_equal")) {
         divergence().same_prompt = (*it).boolean();
+      } else if (says_same_tokens(name) && (*it).boolean()) {
+        divergence().same_tokens = (*it).boolean();
       }
       if (m_found || !names_a_parting(name)) continue;
       JsonValue place = *it;
@@ -226,6 +266,16 @@ class JsonFigures {
     return parts && place && !other;
   }
 
+  // "exact_token_parity", "outputs_match", "tokens_identical"
+  static bool says_same_tokens(std::string_view name) {
+    const bool same = contains(name, "parity") || contains(name, "match") ||
+                      contains(name, "identical") || contains(name, "equal");
+    const bool tokens =
+        contains(name, "token") || contains(name, "output") || contains(name, "parity");
+    return same && tokens && !contains(name, "mismatch") && !contains(name, "prompt") &&
+           !contains(name, "not_");
+  }
+
   // Members of the same object that name a token, in their order: two sides.
   void take_tokens(JsonValue object) {
     for (auto it = object.begin(); it != object.end(); ++it) {
@@ -249,7 +299,8 @@ class JsonFigures {
 };
 
 bool says_something(const ReportedFigures& figures) {
-  const bool diverged = figures.divergence && figures.divergence->step;
+  const bool diverged =
+      figures.divergence && (figures.divergence->step || figures.divergence->same_tokens);
   const bool kl = figures.kl.contains("kld_mean") || figures.kl.contains("kld_median") ||
                   figures.kl.contains("kld_max") || figures.kl.contains("same_top");
   return figures.table || !figures.lists.empty() || !figures.tops.empty() || diverged || kl;

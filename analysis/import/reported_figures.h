@@ -22,16 +22,18 @@ struct FigureTable {
   struct Row {
     std::string label;
     std::vector<std::optional<double>> values;  // one per column
+    std::string remarks;                        // its other texts
   };
   std::string label_column;
   std::vector<std::string> columns;
   std::vector<Row> rows;
+  std::string caption;  // text around it, or a "metric" beside it
 };
 
 // Differences of one quantity, in the order of the tokens or steps.
 struct FigureList {
   std::string name;
-  std::vector<double> values;
+  std::vector<std::optional<double>> values;  // empty: null; also NaN and infinities
 };
 
 // The best tokens of one step with their values.
@@ -39,6 +41,8 @@ struct FigureTop {
   std::int64_t step = 0;
   bool step_known = false;
   std::vector<std::pair<std::string, double>> tokens;  // in the order of the report
+  double resolution = 0.0;  // of the last digit printed, the finest of the values; 0: not known
+  bool logprobs = false;    // said to be; else logits or not said
 };
 
 // Where two runs first differed.
@@ -46,6 +50,7 @@ struct FigureDivergence {
   std::optional<std::int64_t> step;  // from 0; empty: they did not
   std::vector<std::string> tokens;   // of the two sides there, as far as given
   std::optional<bool> same_prompt;
+  std::optional<bool> same_tokens;  // as the report says
 };
 
 struct ReportedFigures {

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "analysis/compare/difference_grid.h"
 #include "analysis/compare/findings.h"
 #include "kernels/base/display_text.h"
 #include "kernels/plan/dtype.h"
@@ -19,25 +18,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kPrinted = 1e-6;  // half a unit of the last digit that reports print, at the least
 // llama.cpp codes log probabilities in steps of at most 16 nats / 65535.
 constexpr double kCodeStep = 16.0 / 65535.0;
 constexpr double kNearTieUlps = 4.0;
-constexpr double kBf16Step = 0.125;  // of logits between 16 and 32
+constexpr double kFloatUnit = 6e-8;  // between neighbours in single precision, of their size
+constexpr double kAllMass = 1.001;   // of probabilities, as printed
 
 std::string number(double value) { return fmt::format("{:.5g}", value); }
 
 std::string in_quotes(const std::string& text) {
   return fmt::format("\"{}\"", escape_for_display(text));
-}
-
-std::string grid_text(const DifferenceGrid& grid) {
-  return fmt::format(
-      "{} of {} that are not 0 are multiples of {}: the values were rounded to a "
-      "coarse type before they were compared (quantised logits grid: bf16 logits "
-      "between 16 and 32 stand 0.125 apart, types of 8 bits further), so ties and "
-      "flips by one step are to be expected",
-      grid.on_grid, grid.count, grid.step);
 }
 
 // "… exact 0.125 increments": the step of a grid that a sentence speaks of.
@@ -69,80 +59,72 @@ std::optional<double> grid_in_words(std::string_view sentence) {
 
 }  // namespace
 
-void judge_list(const FigureList& list, std::vector<Finding>& findings) {
-  const auto& values = list.values;
-  const auto size = [](double x, double y) { return std::abs(x) < std::abs(y); };
-  const auto at = std::max_element(values.begin(), values.end(), size) - values.begin();
-  const double largest = std::abs(values[static_cast<std::size_t>(at)]);
-  double sum = 0.0;
-  for (const double value : values) sum += std::abs(value);
-  const double mean = sum / static_cast<double>(values.size());
-  const auto zeros = std::count(values.begin(), values.end(), 0.0);
-  const auto below = std::count_if(values.begin(), values.end(), [](double v) { return v < 0.0; });
-  findings.push_back(make_finding(
-      "difference_list", Severity::info,
-      fmt::format(
-          "{}: n = {}, max {} at index {} (from 0), mean {} (absolute){}. The same tokens on "
-          "both sides are taken on trust; a list of differences says how far, not why",
-          escape_for_display(list.name), values.size(), number(largest), at,
-          fmt::format("{:.5g}", mean),
-          zeros > 0 ? fmt::format(", {} exactly 0", zeros) : std::string()),
-      Json{{"n", values.size()},
-           {"max", largest},
-           {"max_index", at},
-           {"mean", mean},
-           {"zeros", zeros},
-           {"negative", below}}));
-  if (sum > 0.0 && values.size() >= 4 && largest > 0.5 * sum) {
-    findings.push_back(make_finding(
-        "one_place_dominates", Severity::notice,
-        fmt::format(
-            "{:.0f}% of all difference stands at index {}{}", 100.0 * largest / sum, at,
-            at == 0 ? ", the first token: look at the hand-over from prompt to decoding" : ""),
-        Json{{"index", at}, {"share", largest / sum}}));
+namespace {
+
+// Said to be, or all below 0 and together no more than probabilities make.
+bool are_logprobs(const FigureTop& top) {
+  double mass = 0.0;
+  bool below = true;
+  for (const auto& [token, value] : top.tokens) {
+    below = below && value <= 0.0;
+    mass += std::exp(value);
   }
-  if (below > 0 && below < static_cast<std::ptrdiff_t>(values.size())) {
-    findings.push_back(make_finding(
-        "both_signs", Severity::info,
-        fmt::format("{} of {} differences are negative: both signs, as rounding has them", below,
-                    values.size()),
-        Json{{"negative", below}}));
-  }
-  const double allowed = 2.0 * kBf16Step;
-  if (largest > allowed) {
-    findings.push_back(make_finding(
-        "beyond_bf16_step", Severity::notice,
-        fmt::format("The largest, {}, is more than bf16 rounding of two logits between 16 and 32 "
-                    "makes ({}): rounding inside the model added up, or the engines compute "
-                    "differently",
-                    number(largest), number(allowed)),
-        Json{{"max", largest}, {"allowed", allowed}}));
-  }
-  if (const auto grid = find_difference_grid(values, kPrinted)) {
-    findings.push_back(make_finding("quantised_logits_grid", Severity::notice,
-                                    "Differences: " + grid_text(*grid),
-                                    Json{{"step", grid->step}}));
-  }
+  return top.logprobs || (below && mass <= kAllMass);
 }
+
+// Two values that print alike: `unit` of the last digit apart at the most.
+void tell_printed_tie(const FigureTop& top, double best, const std::string& step,
+                      const std::string& first, const std::string& second,
+                      std::vector<Finding>& findings) {
+  findings.push_back(make_finding(
+      "near_tie", Severity::notice,
+      fmt::format("{}near-tie: {} and {} both print as {}: {}whether it is an exact tie is not in "
+                  "the figures",
+                  step, in_quotes(first), in_quotes(second), number(best),
+                  top.resolution > 0.0
+                      ? fmt::format("at most {} apart, the last digit that is printed; ",
+                                    number(top.resolution))
+                      : std::string()),
+      Json{{"step", top.step}, {"margin_at_most", top.resolution}}));
+}
+
+}  // namespace
 
 void judge_top(const ReportedFigures& figures, const FigureTop& top,
                std::vector<Finding>& findings) {
   auto tokens = top.tokens;
+  const auto faults = std::erase_if(tokens, [](const auto& entry) {
+    return !std::isfinite(entry.second) || is_figure_placeholder(entry.second);
+  });
+  if (faults > 0) {
+    findings.push_back(make_finding(
+        "placeholder_left_out", Severity::warning,
+        fmt::format("{} of the values of the best tokens {} no number or a placeholder; left out",
+                    faults, faults == 1 ? "is" : "are"),
+        Json{{"count", faults}}));
+  }
+  if (tokens.size() < 2) return;
   std::stable_sort(tokens.begin(), tokens.end(),
                    [](const auto& x, const auto& y) { return x.second > y.second; });
   const double best = tokens[0].second;
   const double margin = best - tokens[1].second;
   const auto tied = std::count_if(tokens.begin(), tokens.end(),
                                   [&](const auto& entry) { return entry.second == best; });
-  const bool bf16 = std::all_of(tokens.begin(), tokens.end(), [](const auto& entry) {
-    return double{round_to(Dtype::bf16, static_cast<float>(entry.second))} == entry.second;
-  });
+  const bool bf16 =
+      !are_logprobs(top) && std::all_of(tokens.begin(), tokens.end(), [](const auto& entry) {
+        return double{round_to(Dtype::bf16, static_cast<float>(entry.second))} == entry.second;
+      });
   const std::string step = top.step_known ? fmt::format("Step {}: ", top.step) : std::string();
   const std::string unit = bf16 && best != 0.0
                                ? fmt::format("; all values are bf16 numbers, {} apart at that size",
                                              number(unit_in_last_place(Dtype::bf16, best)))
                                : std::string();
   const Json evidence{{"step", top.step}, {"margin", margin}, {"tied", tied}, {"bf16", bf16}};
+  // The digits of a decimal tell an exact tie only where they resolve single precision.
+  const bool resolved = top.resolution > 0.0 && top.resolution <= kFloatUnit * std::abs(best);
+  if (margin == 0.0 && !bf16 && !resolved) {
+    return tell_printed_tie(top, best, step, tokens[0].first, tokens[1].first, findings);
+  }
   if (margin == 0.0) {
     std::string chosen = "which one is chosen depends on how ties are broken";
     if (figures.top_k == 1) {
@@ -170,16 +152,58 @@ void judge_top(const ReportedFigures& figures, const FigureTop& top,
       evidence));
 }
 
+namespace {
+
+std::string tokens_text(const FigureDivergence& divergence) {
+  if (divergence.tokens.size() != 2) return {};
+  return fmt::format(": {} against {}", escape_for_display(divergence.tokens[0]),
+                     escape_for_display(divergence.tokens[1]));
+}
+
+// What the report says of the whole, where that is all or does not fit with the rest.
+bool tell_same_tokens(const FigureDivergence& divergence, std::vector<Finding>& findings) {
+  const auto add = [&](const char* id, Severity severity, const std::string& text) {
+    findings.push_back(
+        make_finding(id, severity, text,
+                     Json{{"same_tokens", divergence.same_tokens == true},
+                          {"step", divergence.step ? Json(*divergence.step) : Json(nullptr)}}));
+    return true;
+  };
+  if (!divergence.step) {
+    if (!divergence.same_tokens) return true;
+    return *divergence.same_tokens
+               ? add("no_divergence", Severity::info,
+                     "The report says that both runs give the same tokens, and names no place "
+                     "where they differ; how near the values are is not in it")
+               : add("divergence_without_place", Severity::warning,
+                     "The report says that the tokens differ, but not where");
+  }
+  if (divergence.same_tokens == true) {
+    return add("contradiction", Severity::error,
+               fmt::format("The report contradicts itself: it says that both runs give the same "
+                           "tokens, and that they first differ at step {} (counted from 0){}. "
+                           "Which holds cannot be told",
+                           *divergence.step, tokens_text(divergence)));
+  }
+  if (divergence.tokens.size() == 2 && divergence.tokens[0] == divergence.tokens[1]) {
+    return add("contradiction", Severity::error,
+               fmt::format("The report contradicts itself: the first difference is said to be at "
+                           "step {} (counted from 0), with the same token on both sides ({})",
+                           *divergence.step, escape_for_display(divergence.tokens[0])));
+  }
+  return false;
+}
+
+}  // namespace
+
 void judge_divergence(const ReportedFigures& figures, std::vector<Finding>& findings) {
-  if (!figures.divergence || !figures.divergence->step) return;
+  if (!figures.divergence) return;
   const FigureDivergence& divergence = *figures.divergence;
+  if (tell_same_tokens(divergence, findings)) return;
   const std::int64_t step = *divergence.step;
   std::string text = fmt::format(
       "First divergence at step {} (counted from 0), after {} equal tokens", step, step);
-  if (divergence.tokens.size() == 2) {
-    text += fmt::format(": {} against {}", escape_for_display(divergence.tokens[0]),
-                        escape_for_display(divergence.tokens[1]));
-  }
+  text += tokens_text(divergence);
   text += figures.tops.empty()
               ? ". No logits are given: the margin is unknown, and whether it is a near-tie cannot "
                 "be told"
@@ -192,12 +216,55 @@ void judge_divergence(const ReportedFigures& figures, std::vector<Finding>& find
   findings.push_back(make_finding("first_divergence", Severity::warning, text, evidence));
 }
 
+namespace {
+
+Json kl_evidence(const ReportedFigures& figures) {
+  Json evidence = Json::object();
+  for (const auto& [name, value] : figures.kl) evidence[name] = json_number(value);
+  return evidence;
+}
+
+// Figures that no two distributions have.
+void find_impossible_kl(const ReportedFigures& figures, std::vector<Finding>& findings) {
+  const auto add = [&](const std::string& name, double value, std::string_view why) {
+    findings.push_back(make_finding("impossible_value", Severity::error,
+                                    fmt::format("{} is {}: {}", name, number(value), why),
+                                    Json{{"name", name}, {"value", json_number(value)}}));
+  };
+  for (const auto& [name, value] : figures.kl) {
+    if (!std::isfinite(value)) add(name, value, "no number");
+  }
+  const auto value = [&](const char* name) {
+    const auto found = figures.kl.find(name);
+    return found == figures.kl.end() ? std::optional<double>() : std::optional(found->second);
+  };
+  const auto same = value("same_top");
+  if (same && (*same < 0.0 || *same > 100.0)) {
+    add("The share of positions with the same best token", *same,
+        "impossible, a share is between 0 and 100%");
+  }
+  const auto most = value("kld_max");
+  for (const char* name : {"kld_mean", "kld_median", "kld_p99", "kld_p999", "kld_min"}) {
+    const auto less = value(name);
+    if (less && most && *less > *most) {
+      add(name, *less, fmt::format("impossible, the largest is {}", number(*most)));
+    }
+  }
+  const auto mean = value("kld_mean");
+  if (mean && *mean < -kCodeStep) add("kld_mean", *mean, "impossible, no KL divergence is below 0");
+}
+
+}  // namespace
+
 void judge_kl(const ReportedFigures& figures, std::vector<Finding>& findings) {
   const auto value = [&](const char* name) -> std::optional<double> {
     const auto found = figures.kl.find(name);
-    return found == figures.kl.end() ? std::nullopt : std::optional(found->second);
+    return found == figures.kl.end() || !std::isfinite(found->second)
+               ? std::nullopt
+               : std::optional(found->second);
   };
-  if (const auto same = value("same_top")) {
+  find_impossible_kl(figures, findings);
+  if (const auto same = value("same_top"); same && *same >= 0.0 && *same <= 100.0) {
     const double share = *same > 1.0 ? *same / 100.0 : *same;
     const double flips = 1.0 - share;
     findings.push_back(make_finding(
@@ -238,7 +305,7 @@ void judge_kl(const ReportedFigures& figures, std::vector<Finding>& findings) {
     if (most && median && *median > 0.0 && *most > 100.0 * *median) {
       text += "; a few positions are far worse than the rest: look at those, the mean hides them";
     }
-    findings.push_back(make_finding("kl_statistics", Severity::info, text, Json(figures.kl)));
+    findings.push_back(make_finding("kl_statistics", Severity::info, text, kl_evidence(figures)));
   }
   const auto base = value("ppl_base");
   const auto other = value("ppl_q");

@@ -33,8 +33,14 @@ struct FigureLabel {
 // Words in lower case; a type behind a hyphen stands apart.
 [[nodiscard]] std::vector<std::string> figure_words(std::string_view label);
 
-// Parts of judge_figures(), one file each.
+// -9999 and values beyond 1e8 stand for "outside of what was kept", not for a figure.
+[[nodiscard]] bool is_figure_placeholder(double value);
+
+// Parts of judge_figures().
 void judge_table(const FigureTable& table, std::vector<Finding>& findings);
+// Two columns of values of the same tokens ("vllm_logprob", "hf_logprob"): their differences.
+// False: there are no such two.
+bool judge_value_pairs(const FigureTable& table, std::vector<Finding>& findings);
 void judge_list(const FigureList& list, std::vector<Finding>& findings);
 void judge_top(const ReportedFigures& figures, const FigureTop& top,
                std::vector<Finding>& findings);

@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "analysis/compare/findings.h"
-#include "analysis/responses/figure_rules.h"
+#include "analysis/responses/figure_cells.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
@@ -18,112 +18,52 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Of the sides of a pair only: the model's name may stand before the first side alone.
-bool same_others(const FigureSide& a, const FigureSide& b) {
-  const std::size_t common = std::min(a.others.size(), b.others.size());
-  if (common == 0) return true;
-  return std::equal(a.others.end() - static_cast<std::ptrdiff_t>(common), a.others.end(),
-                    b.others.end() - static_cast<std::ptrdiff_t>(common));
-}
+// The cells of one measure.
+using MeasureKey = std::pair<std::size_t, std::string>;  // column, words
+MeasureKey key_of(const FigureCell& cell) { return {cell.group, cell.measure.words}; }
 
-enum class PairKind : std::uint8_t { unknown, engine, dtype, batch, rerun, several };
-
-PairKind kind_of(const FigureLabel& label) {
-  if (label.rerun) return PairKind::rerun;
-  if (!label.pair) return PairKind::unknown;
-  const bool engine = !same_others(label.a, label.b);
-  const bool dtype = label.a.dtype != label.b.dtype;
-  const bool batch = label.a.batch != label.b.batch;
-  const int changes = int{engine} + int{dtype} + int{batch};
-  if (changes > 1) return PairKind::several;
-  return engine  ? PairKind::engine
-         : dtype ? PairKind::dtype
-         : batch ? PairKind::batch
-                 : PairKind::unknown;
-}
-
-// One difference of the table, with what it is a difference of.
-struct Cell {
-  FigureLabel label;
-  PairKind kind = PairKind::unknown;
-  std::string name;   // of the row or column that says it
-  std::size_t group;  // the measure (pairs in rows) or the subject (pairs in columns)
-  double value = 0.0;
+struct EngineAndType {
+  const FigureCell* engine = nullptr;  // at the finest type that both ran
+  const FigureCell* dtype = nullptr;   // the largest
 };
 
-std::vector<Cell> cells_of(const FigureTable& table, bool pairs_in_rows) {
-  std::vector<Cell> cells;
-  for (const FigureTable::Row& row : table.rows) {
-    for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      if (!row.values[column]) continue;
-      const std::string& name = pairs_in_rows ? row.label : table.columns[column];
-      FigureLabel label = take_label_apart(name);
-      // The type may stand on the other axis.
-      const std::string other =
-          take_label_apart(pairs_in_rows ? table.columns[column] : row.label).a.dtype;
-      for (FigureSide* side : {&label.a, &label.b}) {
-        if (side->dtype.empty()) side->dtype = other;
-      }
-      cells.push_back({label, kind_of(label), name,
-                       pairs_in_rows ? column : static_cast<std::size_t>(&row - table.rows.data()),
-                       std::abs(*row.values[column])});
+std::map<MeasureKey, EngineAndType> engines_and_types(const std::vector<FigureCell>& cells) {
+  std::map<MeasureKey, EngineAndType> measures;
+  for (const FigureCell& cell : cells) {
+    if (cell.kind != PairKind::engine && cell.kind != PairKind::dtype) continue;
+    EngineAndType& known = measures[key_of(cell)];
+    if (cell.kind == PairKind::dtype) {
+      if (known.dtype == nullptr || cell.value > known.dtype->value) known.dtype = &cell;
+    } else if (known.engine == nullptr || figure_dtype_bits(cell.label.a.dtype) >
+                                              figure_dtype_bits(known.engine->label.a.dtype)) {
+      known.engine = &cell;
     }
   }
-  return cells;
+  return measures;
 }
 
-// A measure that is the largest of its kind says more than a mean.
-bool contains_max(std::string_view column) {
-  const std::vector<std::string> words = figure_words(column);
-  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
-    return word == "max" || word == "maximum" || word == "largest" || word == "worst";
-  });
-}
-
-std::string number(double value) { return fmt::format("{:.6g}", value); }
-
-// Engine against type: which explains more, measure by measure. The engines are compared at the
-// finest type that both ran.
-void judge_engine(const FigureTable& table, const std::vector<Cell>& cells,
+// Engine against type: which explains more, measure by measure.
+void judge_engine(const FigureTable& table, const std::vector<FigureCell>& cells,
                   std::vector<Finding>& findings) {
   std::int64_t more = 0, less = 0;
-  const Cell* shown_engine = nullptr;
-  const Cell* shown_dtype = nullptr;
-  for (std::size_t measure = 0; measure < table.columns.size(); ++measure) {
-    const Cell* engine = nullptr;
-    const Cell* dtype = nullptr;
-    for (const Cell& cell : cells) {
-      if (cell.group != measure) continue;
-      if (cell.kind == PairKind::engine &&
-          (engine == nullptr ||
-           figure_dtype_bits(cell.label.a.dtype) > figure_dtype_bits(engine->label.a.dtype))) {
-        engine = &cell;
-      }
-      if (cell.kind == PairKind::dtype && (dtype == nullptr || cell.value > dtype->value)) {
-        dtype = &cell;
-      }
-    }
-    if (engine == nullptr || dtype == nullptr) continue;
-    (engine->value > dtype->value ? more : less) += 1;
-    const bool largest = contains_max(table.columns[measure]);
-    if (shown_engine == nullptr || largest) {
-      shown_engine = engine;
-      shown_dtype = dtype;
-    }
+  EngineAndType shown;
+  for (const auto& [key, measure] : engines_and_types(cells)) {
+    if (measure.engine == nullptr || measure.dtype == nullptr) continue;
+    (measure.engine->value > measure.dtype->value ? more : less) += 1;
+    if (shown.engine == nullptr || names_a_maximum(table.columns[key.first])) shown = measure;
   }
-  if (shown_engine == nullptr) return;
+  if (shown.engine == nullptr) return;
+  const std::string& type = shown.engine->label.a.dtype;
   const std::string figures =
       fmt::format("the engines differ by {} at {} (\"{}\"), the types by {} (\"{}\"), by {}",
-                  number(shown_engine->value),
-                  shown_engine->label.a.dtype.empty() ? "one type" : shown_engine->label.a.dtype,
-                  escape_for_display(shown_engine->name), number(shown_dtype->value),
-                  escape_for_display(shown_dtype->name),
-                  escape_for_display(table.columns[shown_engine->group]));
-  const Json evidence{{"engine", shown_engine->value},
-                      {"dtype", shown_dtype->value},
+                  figure_text_of(shown.engine->value), type.empty() ? "one type" : type,
+                  escape_for_display(shown.engine->name), figure_text_of(shown.dtype->value),
+                  escape_for_display(shown.dtype->name), measure_text(table, *shown.engine));
+  const Json evidence{{"engine", shown.engine->value},
+                      {"dtype", shown.dtype->value},
                       {"measures_engine_larger", more},
                       {"measures_dtype_larger", less}};
-  const bool engine_larger = shown_engine->value > shown_dtype->value;
+  const bool engine_larger = shown.engine->value > shown.dtype->value;
   findings.push_back(make_finding(
       engine_larger ? "engine_exceeds_dtype" : "dtype_exceeds_engine", Severity::warning,
       engine_larger
@@ -142,117 +82,73 @@ std::string others_text(const FigureSide& side) {
   return text.empty() ? "one side" : text;
 }
 
-// One pair of programs at several types: rounding shrinks as the type gets finer, a fault does not.
-void judge_engine_by_type(const FigureTable& table, const std::vector<Cell>& cells,
-                          std::vector<Finding>& findings) {
-  const Cell* fine = nullptr;
-  const Cell* coarse = nullptr;
-  for (const Cell& cell : cells) {
-    if (cell.kind != PairKind::engine || cell.label.a.dtype.empty()) continue;
-    const bool largest = contains_max(table.columns[cell.group]);
-    const auto better = [&](const Cell* other, bool finer) {
-      if (other == nullptr) return true;
-      const int bits = figure_dtype_bits(cell.label.a.dtype),
-                known = figure_dtype_bits(other->label.a.dtype);
-      if (bits != known) return finer ? bits > known : bits < known;
-      return largest && !contains_max(table.columns[other->group]);
-    };
-    if (better(fine, true)) fine = &cell;
-    if (better(coarse, false)) coarse = &cell;
-  }
-  if (fine == nullptr || fine->group != coarse->group) return;
-  if (figure_dtype_bits(fine->label.a.dtype) == figure_dtype_bits(coarse->label.a.dtype)) return;
-  // Each bit of the significand halves rounding; a tenth of that is allowed for.
-  const double expected =
-      coarse->value * std::ldexp(1.0, figure_dtype_bits(coarse->label.a.dtype) -
-                                          figure_dtype_bits(fine->label.a.dtype));
-  const bool rounding = fine->value <= 10.0 * expected;
-  findings.push_back(make_finding(
-      rounding ? "rounding_of_type" : "beyond_type",
-      rounding ? Severity::notice : Severity::warning,
-      fmt::format("{} and {} differ by {} in {} and by {} in {} ({}): {}",
-                  escape_for_display(others_text(fine->label.a)),
-                  escape_for_display(others_text(fine->label.b)), number(coarse->value),
-                  coarse->label.a.dtype, number(fine->value), fine->label.a.dtype,
-                  escape_for_display(table.columns[fine->group]),
-                  rounding ? "it shrinks with the type as rounding does"
-                           : "it does not shrink with the type as rounding would: look at what the "
-                             "two compute, not at the type"),
-      Json{{"coarse", coarse->value}, {"fine", fine->value}}));
-}
-
-struct Extent {
-  double largest = 0.0;
-  std::int64_t zero = 0, count = 0;
-  void add(double value) {
-    largest = std::max(largest, value);
-    zero += value == 0.0 ? 1 : 0;
-    ++count;
-  }
+// One pair of programs by one measure, at its finest and its coarsest type.
+struct Ends {
+  const FigureCell* fine = nullptr;
+  const FigureCell* coarse = nullptr;
 };
 
-void judge_rerun(const Extent& rerun, std::vector<Finding>& findings) {
-  if (rerun.count == 0) return;
-  const bool exact = rerun.zero == rerun.count;
-  findings.push_back(make_finding(
-      exact ? "repeats_exactly" : "does_not_repeat", exact ? Severity::info : Severity::warning,
-      exact
-          ? fmt::format("A rerun under the same conditions differs by 0 in all {} cases: the runs "
-                        "are deterministic, and what differs elsewhere has a cause",
-                        rerun.count)
-          : fmt::format("A rerun under the same conditions differs in {} of {} cases (up to {}): "
-                        "it does not repeat itself, so no other difference can be trusted",
-                        rerun.count - rerun.zero, rerun.count, number(rerun.largest)),
-      Json{{"cases", rerun.count}, {"zero", rerun.zero}, {"max", rerun.largest}}));
+std::optional<Ends> widest_ends(const FigureTable& table, const std::vector<FigureCell>& cells) {
+  const auto bits = [](const FigureCell* cell) { return figure_dtype_bits(cell->label.a.dtype); };
+  std::map<std::pair<MeasureKey, std::string>, Ends> pairs;
+  for (const FigureCell& cell : cells) {
+    if (cell.kind != PairKind::engine || bits(&cell) == 0) continue;
+    Ends& ends = pairs[{key_of(cell), others_text(cell.label.a) + "|" + others_text(cell.label.b)}];
+    if (ends.fine == nullptr || bits(&cell) > bits(ends.fine)) ends.fine = &cell;
+    if (ends.coarse == nullptr || bits(&cell) < bits(ends.coarse)) ends.coarse = &cell;
+  }
+  std::optional<Ends> widest;
+  const auto rank = [&](const Ends& ends) {
+    return std::pair(bits(ends.fine) - bits(ends.coarse),
+                     names_a_maximum(table.columns[ends.fine->column]));
+  };
+  for (const auto& [key, ends] : pairs) {
+    if (bits(ends.fine) > bits(ends.coarse) && (!widest || rank(ends) > rank(*widest))) {
+      widest = ends;
+    }
+  }
+  return widest;
 }
 
-// Differences between batch sizes by type, finest first.
-void judge_batches(const std::vector<Cell>& cells, std::vector<Finding>& findings) {
-  std::map<std::string, Extent> by_type;
-  Extent rerun;
-  for (const Cell& cell : cells) {
-    if (cell.kind == PairKind::batch) by_type[cell.label.a.dtype].add(cell.value);
-    if (cell.kind == PairKind::rerun) rerun.add(cell.value);
-  }
-  judge_rerun(rerun, findings);
-  if (by_type.empty()) return;
-  std::vector<std::pair<std::string, Extent>> types(by_type.begin(), by_type.end());
-  std::stable_sort(types.begin(), types.end(), [](const auto& x, const auto& y) {
-    return figure_dtype_bits(x.first) > figure_dtype_bits(y.first);
-  });
-  std::string listed;
-  Json evidence = Json::object();
-  bool exact = false, drifts = false;
-  for (const auto& [name, extent] : types) {
-    const std::string shown = name.empty() ? "the type that is not named" : name;
-    listed += fmt::format("{}{} in {} (0 in {} of {})", listed.empty() ? "" : ", ",
-                          extent.largest == 0.0 ? "0" : "up to " + number(extent.largest), shown,
-                          extent.zero, extent.count);
-    evidence[shown] = extent.largest;
-    exact = exact || extent.zero == extent.count;
-    drifts = drifts || extent.largest > 0.0;
-  }
-  if (!drifts) {
-    findings.push_back(make_finding("batch_invariant", Severity::info,
-                                    fmt::format("Other batch sizes change nothing: {}", listed),
-                                    evidence));
-    return;
-  }
-  const bool repeats = rerun.count > 0 && rerun.zero == rerun.count;
+// Rounding shrinks as the type gets finer, a fault does not.
+void judge_engine_by_type(const FigureTable& table, const std::vector<FigureCell>& cells,
+                          std::vector<Finding>& findings) {
+  const auto ends = widest_ends(table, cells);
+  if (!ends || ends->coarse->value == 0.0) return;
+  const FigureCell& fine = *ends->fine;
+  const FigureCell& coarse = *ends->coarse;
+  const TypeShrink shrink = shrink_of(coarse, fine);
+  const FigureCell* dtype = engines_and_types(cells)[key_of(fine)].dtype;
+  // What is left at the fine type is more than all that the types make.
+  const bool exceeds = dtype != nullptr && fine.value > dtype->value;
+  const bool rounding = shrink.verdict == Shrinks::as_rounding && !exceeds;
+  const bool beyond = shrink.verdict == Shrinks::not_at_all || exceeds;
+  const std::string meaning =
+      rounding
+          ? std::string(", as rounding does") +
+                (2.0 * shrink.factor < shrink.full
+                     ? "; the order of sums and fp32 math modes such as tf32 explain what is left"
+                     : "")
+      : beyond ? fmt::format("{}: look at what the two compute, not at the type",
+                             exceeds ? fmt::format(", and what is left is more than the types make "
+                                                   "({})",
+                                                   figure_text_of(dtype->value))
+                                     : std::string())
+               : ": whether that is rounding cannot be told from it";
   findings.push_back(make_finding(
-      "batch_dependent_rounding", Severity::warning,
-      fmt::format(
-          "The size of the batch changes the results: {}.{}{} That is rounding that depends "
-          "on the batch: kernels sum in another order for another number of rows. Compare "
-          "with a batch-invariant mode",
-          listed,
-          exact && figure_dtype_bits(types.front().first) > figure_dtype_bits(types.back().first)
-              ? " The finest type shows none, so the computation is the same and only its "
-                "rounding differs."
-              : "",
-          repeats ? " A rerun of one batch size is exact, so it is no chance."
-                  : (rerun.count == 0 ? " Whether a rerun repeats is not in the table." : "")),
-      evidence));
+      rounding ? "rounding_of_type"
+      : beyond ? "beyond_type"
+               : "partly_by_type",
+      rounding ? Severity::notice : Severity::warning,
+      fmt::format("{} and {} differ by {} in {} and by {} in {} ({}): {}{}",
+                  escape_for_display(others_text(fine.label.a)),
+                  escape_for_display(others_text(fine.label.b)), figure_text_of(coarse.value),
+                  coarse.label.a.dtype, figure_text_of(fine.value), fine.label.a.dtype,
+                  measure_text(table, fine), shrink_text(shrink, coarse, fine), meaning),
+      Json{{"coarse", coarse.value},
+           {"fine", fine.value},
+           {"factor", json_number(shrink.factor)},
+           {"full", shrink.full}}));
 }
 
 // Rows (or columns) that name a type each, with no pair: errors by type.
@@ -267,6 +163,16 @@ void judge_types(const FigureTable& table, std::vector<Finding>& findings) {
       ++count;
     }
     if (sums.size() < 2) continue;
+    const FigureMeasure measure = measure_of(table.columns[column]);
+    if (measure.kind != MeasureKind::difference || !measure.certain) {
+      findings.push_back(make_finding(
+          "not_a_difference", Severity::notice,
+          fmt::format("\"{}\": not known to be a difference, where 0 means equal; no conclusion "
+                      "on the types is drawn from it",
+                      escape_for_display(table.columns[column])),
+          Json{{"columns", Json::array({table.columns[column]})}}));
+      continue;
+    }
     std::vector<std::pair<std::string, double>> means;
     for (const auto& [name, sum] : sums) {
       means.emplace_back(name, sum.first / static_cast<double>(sum.second));
@@ -280,8 +186,8 @@ void judge_types(const FigureTable& table, std::vector<Finding>& findings) {
     findings.push_back(make_finding(
         "error_by_dtype", Severity::notice,
         fmt::format("{}: {} in the mean for {} and {} for {}, {:.2g} times as much: {}",
-                    escape_for_display(table.columns[column]), number(coarse_mean), coarse,
-                    number(fine_mean), fine, coarse_mean / fine_mean,
+                    escape_for_display(table.columns[column]), figure_text_of(coarse_mean), coarse,
+                    figure_text_of(fine_mean), fine, coarse_mean / fine_mean,
                     coarse_mean > fine_mean ? "the coarser type adds to what is there without it"
                                             : "the coarser type does not add to it"),
         Json{{"coarse", coarse},
@@ -303,9 +209,9 @@ void tell_extremes(const FigureTable& table, std::vector<Finding>& findings) {
       }
     }
     if (largest == nullptr) continue;
-    listed += fmt::format("{}{} {} ({})", listed.empty() ? "" : ", ",
-                          escape_for_display(table.columns[column]),
-                          number(*largest->values[column]), escape_for_display(largest->label));
+    listed += fmt::format(
+        "{}{} {} ({})", listed.empty() ? "" : ", ", escape_for_display(table.columns[column]),
+        figure_text_of(*largest->values[column]), escape_for_display(largest->label));
   }
   findings.push_back(
       make_finding("figures", Severity::info,
@@ -314,23 +220,64 @@ void tell_extremes(const FigureTable& table, std::vector<Finding>& findings) {
                    Json{{"rows", table.rows.size()}, {"columns", table.columns.size()}}));
 }
 
+// Cells that are no number, or stand for one that is missing, are left out and told.
+FigureTable without_faults(FigureTable table, std::vector<Finding>& findings) {
+  struct Fault {
+    std::string text;
+    std::int64_t count = 0;
+  } no_number, placeholder;
+  for (FigureTable::Row& row : table.rows) {
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+      auto& value = row.values[column];
+      if (!value || (std::isfinite(*value) && !is_figure_placeholder(*value))) continue;
+      Fault& fault = std::isfinite(*value) ? placeholder : no_number;
+      if (fault.count++ == 0) {
+        fault.text =
+            fmt::format("{} at row \"{}\", column \"{}\"", figure_text_of(*value),
+                        escape_for_display(row.label), escape_for_display(table.columns[column]));
+      }
+      value.reset();
+    }
+  }
+  if (no_number.count > 0) {
+    findings.push_back(make_finding(
+        "not_a_number", Severity::error,
+        fmt::format("{} of the figures {} no number, first {}; the rest is read", no_number.count,
+                    no_number.count == 1 ? "is" : "are", no_number.text),
+        Json{{"count", no_number.count}}));
+  }
+  if (placeholder.count > 0) {
+    findings.push_back(
+        make_finding("placeholder_left_out", Severity::warning,
+                     fmt::format("{} of the figures {}, first {}; left out", placeholder.count,
+                                 placeholder.count == 1 ? "is a placeholder" : "are placeholders",
+                                 placeholder.text),
+                     Json{{"count", placeholder.count}}));
+  }
+  return table;
+}
+
 }  // namespace
 
-void judge_table(const FigureTable& table, std::vector<Finding>& findings) {
+void judge_table(const FigureTable& reported, std::vector<Finding>& findings) {
+  const FigureTable table = without_faults(reported, findings);
   tell_extremes(table, findings);
-  const auto knows = [](const std::vector<Cell>& cells) {
+  if (judge_value_pairs(table, findings)) return;
+  const auto knows = [](const std::vector<FigureCell>& cells) {
     return std::count_if(cells.begin(), cells.end(),
-                         [](const Cell& cell) { return cell.kind != PairKind::unknown; });
+                         [](const FigureCell& cell) { return cell.kind != PairKind::unknown; });
   };
-  const std::vector<Cell> by_row = cells_of(table, true);
-  const std::vector<Cell> by_column = cells_of(table, false);
+  const std::vector<FigureCell> by_row = figure_cells(table, true);
+  const std::vector<FigureCell> by_column = figure_cells(table, false);
   const bool rows = knows(by_row) >= knows(by_column);
+  if (knows(by_row) + knows(by_column) == 0) return judge_types(table, findings);
+  const std::vector<FigureCell> cells =
+      keep_differences(table, rows ? by_row : by_column, findings);
   if (rows) {
-    judge_engine(table, by_row, findings);
-    judge_engine_by_type(table, by_row, findings);
+    judge_engine(table, cells, findings);
+    judge_engine_by_type(table, cells, findings);
   }
-  judge_batches(rows ? by_row : by_column, findings);
-  if (knows(by_row) + knows(by_column) == 0) judge_types(table, findings);
+  judge_batches(table, cells, findings);
 }
 
 }  // namespace driftscope
