@@ -230,7 +230,9 @@ std::vector<FigureCell> keep_differences(const FigureTable& table, std::vector<F
 }
 
 std::string measure_text(const FigureTable& table, const FigureCell& cell) {
-  const std::string name = escape_for_display(table.columns[cell.column]);
+  std::string name = escape_for_display(table.columns[cell.column]);
+  const bool elsewhere = measure_of(table.columns[cell.column]).words != cell.measure.words;
+  if (elsewhere) name += fmt::format(" ({})", escape_for_display(cell.measure.words));
   return cell.whole > 0.0 ? fmt::format("{} - {}", cell.whole, name) : name;
 }
 

@@ -50,7 +50,8 @@ void judge_engine(const FigureTable& table, const std::vector<FigureCell>& cells
   for (const auto& [key, measure] : engines_and_types(cells)) {
     if (measure.engine == nullptr || measure.dtype == nullptr) continue;
     (measure.engine->value > measure.dtype->value ? more : less) += 1;
-    if (shown.engine == nullptr || names_a_maximum(table.columns[key.first])) shown = measure;
+    if (shown.engine == nullptr || names_a_maximum(measure_text(table, *measure.engine)))
+      shown = measure;
   }
   if (shown.engine == nullptr) return;
   const std::string& type = shown.engine->label.a.dtype;
@@ -100,7 +101,7 @@ std::optional<Ends> widest_ends(const FigureTable& table, const std::vector<Figu
   std::optional<Ends> widest;
   const auto rank = [&](const Ends& ends) {
     return std::pair(bits(ends.fine) - bits(ends.coarse),
-                     names_a_maximum(table.columns[ends.fine->column]));
+                     names_a_maximum(measure_text(table, *ends.fine)));
   };
   for (const auto& [key, ends] : pairs) {
     if (bits(ends.fine) > bits(ends.coarse) && (!widest || rank(ends) > rank(*widest))) {
@@ -185,7 +186,7 @@ void judge_types(const FigureTable& table, std::vector<Finding>& findings) {
     if (fine_mean == 0.0) continue;
     findings.push_back(make_finding(
         "error_by_dtype", Severity::notice,
-        fmt::format("{}: {} in the mean for {} and {} for {}, {:.2g} times as much: {}",
+        fmt::format("{}: {} in the mean for {} and {} for {}, {:.4g} times as much: {}",
                     escape_for_display(table.columns[column]), figure_text_of(coarse_mean), coarse,
                     figure_text_of(fine_mean), fine, coarse_mean / fine_mean,
                     coarse_mean > fine_mean ? "the coarser type adds to what is there without it"

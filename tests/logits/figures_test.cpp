@@ -299,6 +299,13 @@ TEST(Figures, TheMeasureMayStandInARow) {
   EXPECT_EQ(evidence(findings, "batch_dependent_rounding")["fp32"], 0.0);
 }
 
+TEST(Figures, OneRowForEachMeasure) {
+  const auto findings = judge(
+      "pair,metric,value\nA bf16 vs B bf16,max abs diff,0.3\nA fp32 vs B fp32,max abs diff,0.2\n"
+      "A bf16 vs B bf16,cosine,0.9\nA fp32 vs B fp32,cosine,1\n");
+  EXPECT_TELLS(findings, "beyond_type", "0.3 in bf16 and by 0.2 in fp32 (value (max abs diff))");
+}
+
 TEST(Figures, BatchesThatDoNotShrinkWithTheTypeAreNoRounding) {
   const auto findings = judge(
       "model,bf16_b1_vs_b8,fp32_b1_vs_b8,bf16_b1_rerun\nllama-8b,5.1,4.80,0.00\n"
