@@ -177,7 +177,12 @@ TEST(Probe, WhatIsRefusedForGoodIsAskedOnce) {
   ASSERT_FALSE(outcome.result);
   EXPECT_EQ(server.requests(), 1);
   EXPECT_NE(outcome.result.error().message.find("no such luck"), std::string::npos);
-  EXPECT_NE(outcome.result.error().message.find("--key-env"), std::string::npos);
+  EXPECT_NE(outcome.result.error().message.find("the key was sent"), std::string::npos);
+  ProbePlan without = plan_for({server.url()});
+  without.key.clear();
+  const Outcome unknown = probe_by(without);
+  ASSERT_FALSE(unknown.result);
+  EXPECT_NE(unknown.result.error().message.find("--key-env"), std::string::npos);
 }
 
 TEST(Probe, ErrorsInBodiesAreAskedAgain) {
