@@ -45,6 +45,19 @@ bool is_json_text(JsonValue value) {
          front.starts_with("data") || front.starts_with("{\\n") || front.starts_with("even");
 }
 
+// Why the body of a recorded exchange is no response: "HTTP 502: the body is a page of HTML, …".
+// Empty: nothing is known, or it is no text.
+std::string why_no_response(JsonValue body, const std::optional<std::int64_t>& status) {
+  if (!body.is_text()) return {};
+  const std::string text = body.text();
+  if (trimmed(text).empty()) return {};
+  std::string why = why_no_json(text);
+  const bool refused = status && *status >= 400;
+  if (why.empty() && !refused) return {};
+  return fmt::format("{}the body {}", status ? fmt::format("HTTP {}: ", *status) : "",
+                     why.empty() ? "is no JSON" : why);
+}
+
 }  // namespace
 
 Result<void> ResponseReader::value(JsonValue root, const std::string& source, int depth) {
@@ -142,6 +155,8 @@ Result<void> ResponseReader::batch_line(JsonValue root, const std::string& sourc
   Response response;
   response.source = source;
   note_error(response, root["error"]);
+  if (response.error.empty())
+    response.error = why_no_response(wrapped["body"], wrapped["status_code"].integer());
   if (response.error.empty()) note_error(response, wrapped["body"]);
   if (response.error.empty()) response.error = "the batch line has no response";
   response.format = "error";
@@ -175,6 +190,7 @@ Result<void> ResponseReader::object(JsonValue root, const std::string& source, C
     std::string problem;
     return archive_entry(root, source, problem);
   }
+  if (root["stage"].raw() == "discovery" && root.has("url")) return discovery_only(source);
   const bool batch = root.has("custom_id") && (root["response"] || root.has("error"));
   if (batch && !root.has("result")) return batch_line(root, source, std::move(context));
   // A line whose format is that of the whole line says what was asked beside the answer, too.
@@ -192,6 +208,11 @@ Result<void> ResponseReader::object(JsonValue root, const std::string& source, C
   const Members members = members_with_responses(root, depth + 1);
   if (members.empty() && format != nullptr) return known(root, *format, source, context);
   if (members.empty()) {
+    add_context(root, context);
+    for (const std::string_view key : {"body", "response", "response_body", "text", "content"}) {
+      std::string why = why_no_response(root[key], context.block.status);
+      if (!why.empty()) return no_response(source, context, std::move(why));
+    }
     return fail(ErrorKind::malformed,
                 fmt::format("{}: is JSON, but of no response format that is known (it has {}); "
                             "see driftscope vendor --formats",
@@ -203,6 +224,15 @@ Result<void> ResponseReader::object(JsonValue root, const std::string& source, C
     if (auto done = inner(value, part, context, depth + 1); !done) return done;
   }
   return {};
+}
+
+Result<void> ResponseReader::no_response(const std::string& source, const Context& context,
+                                         std::string error) {
+  Response response;
+  response.source = source;
+  response.format = "error";
+  response.error = std::move(error);
+  return give(std::move(response), context);
 }
 
 Result<void> ResponseReader::inner(JsonValue value, const std::string& source,

@@ -247,19 +247,31 @@ Result<void> ResponseReader::lines(std::string_view text) {
   }
   std::size_t line_number = 0;
   std::size_t good = 0;
+  bool discovery = false;
   std::optional<Error> first_error;
   at = 0;
   while (at < text.size()) {
     const std::string_view line = trimmed(next_line(text, at));
     ++line_number;
-    if (line.empty()) continue;
+    const bool of_probe = is_probe_discovery(line);
+    discovery = discovery || of_probe;
+    if (line.empty() || of_probe) continue;
     std::optional<Error> problem;
     if (auto done = single_line(line, line_number, problem); !done) return done;
     good += problem ? 0 : 1;
     if (problem && !first_error) first_error = std::move(problem);
   }
   if (good == 0 && first_error) return tl::unexpected(*first_error);
+  if (good == 0 && discovery) return discovery_only(m_name);
   return {};
+}
+
+Result<void> ResponseReader::discovery_only(const std::string& source) {
+  return fail(
+      ErrorKind::malformed,
+      fmt::format("{}: holds only what a probe asked about its server (stage discovery), no "
+                  "answer to a prompt",
+                  escape_for_display(source)));
 }
 
 Result<void> ResponseReader::single_line(std::string_view line, std::size_t number,

@@ -156,6 +156,11 @@ class LineEnds {
 
 std::string custom_id_of_line(std::string_view line) { return MemberScan(line).custom_id(); }
 
+bool is_probe_discovery(std::string_view line) {
+  // As a probe writes it: the file is its own.
+  return line.starts_with(R"({"stage":"discovery",)");
+}
+
 std::optional<ResponseLines> find_response_lines(
     std::string_view text, const TextReader& reader,
     const std::function<void(std::string_view)>& passed) {
@@ -170,7 +175,7 @@ std::optional<ResponseLines> find_response_lines(
     const std::size_t end = ends.next();
     const std::string_view line = trimmed(text.substr(at, end - at));
     at = std::min(end + 1, text.size());
-    if (line.empty()) continue;
+    if (line.empty() || is_probe_discovery(line)) continue;
     if (line.starts_with('[')) return std::nullopt;
     found.lines.push_back({.text = line, .number = number});
     if (found.by_custom_id) {
@@ -183,6 +188,7 @@ std::optional<ResponseLines> find_response_lines(
       told = at;
     }
   }
+  if (found.lines.empty()) return std::nullopt;
   return found;
 }
 

@@ -43,6 +43,9 @@ using TextReader = std::function<std::size_t(char* target, std::size_t capacity)
 // line that breaks off behind it.
 [[nodiscard]] std::string custom_id_of_line(std::string_view line);
 
+// A line of a probe's file that asked about the server itself: no answer to any prompt.
+[[nodiscard]] bool is_probe_discovery(std::string_view line);
+
 // Reads lines one at a time and keeps its memory from line to line.
 class LineReader {
  public:

@@ -45,6 +45,7 @@ class ResponseReader {
   Result<void> json_text(std::string_view text);
   Result<void> unreadable(std::string_view text, const Error& error);
   Result<void> empty();
+  static Result<void> discovery_only(const std::string& source);
   Result<void> headers_only(std::string error);
   Result<void> event_stream(std::string_view text);
   Result<void> event_lines(std::string_view text, StreamAssembler& assembler);
@@ -66,6 +67,8 @@ class ResponseReader {
   Result<void> array_stream(JsonValue root, const std::string& source);
   Result<void> object(JsonValue root, const std::string& source, Context context, int depth);
   Result<void> inner(JsonValue value, const std::string& source, const Context& context, int depth);
+  // An exchange whose body is no response and says so: a page of HTML, a text under a bad status.
+  Result<void> no_response(const std::string& source, const Context& context, std::string error);
   Result<void> batch_line(JsonValue root, const std::string& source, Context context);
   [[nodiscard]] static bool holds_response(JsonValue value, int depth);
   [[nodiscard]] static Members members_with_responses(JsonValue root, int depth);

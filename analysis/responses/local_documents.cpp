@@ -47,6 +47,18 @@ Json ranking_json(const LocalRanking& ranking, std::span<const LocalCandidate> c
           {"configurations", ranks}};
 }
 
+namespace {
+
+// Nothing leads where nothing is told: what is not told apart is possible, unless none is near.
+std::string_view mark_of(const LocalRanking& ranking, const LocalRank& rank) {
+  if (ranking.values == 0) return "";
+  if (rank.standing != LocalStanding::leading) return "apart";
+  if (ranking.verdict != LocalVerdict::unobservable) return "leads";
+  return ranking.none_near ? "-" : "possible";
+}
+
+}  // namespace
+
 std::string ranking_text(const LocalRanking& ranking, std::span<const LocalCandidate> candidates) {
   std::string out = ranking.sentence + "\n";
   const bool measured = ranking.values > 0;
@@ -56,10 +68,7 @@ std::string ranking_text(const LocalRanking& ranking, std::span<const LocalCandi
       out += fmt::format("  not run  {:<26} {}\n", candidate.name, candidate.problem);
       continue;
     }
-    const std::string_view mark = !measured                                 ? ""
-                                  : rank.standing == LocalStanding::leading ? "leads"
-                                                                            : "apart";
-    out += fmt::format("  {:<8} {:<26}", mark, candidate.name);
+    out += fmt::format("  {:<8} {:<26}", mark_of(ranking, rank), candidate.name);
     if (measured) {
       out += fmt::format(" mean |Δ| {:<9.3g} max {:<9.3g} {} of {} within printing;", rank.mean_abs,
                          rank.max_abs, rank.within, ranking.values);

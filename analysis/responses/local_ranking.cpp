@@ -225,7 +225,8 @@ class Ranker {
     }
   }
 
-  [[nodiscard]] std::string undecided(const LocalRank& best, const std::string& fit) const {
+  [[nodiscard]] std::string undecided(const LocalRank& best, const std::string& fit) {
+    m_out.none_near = m_run == 1;
     if (m_run == 1)
       return fmt::format("unobservable: one configuration only, and it does not fit exactly ({})",
                          fit);
@@ -236,12 +237,13 @@ class Ranker {
           fit);
     double widest = 0.0;
     for (std::size_t r = 1; r < m_run; ++r) widest = std::max(widest, m_out.ranks[r].distance);
-    if (best.mean_abs > 0.5 * widest)
+    m_out.none_near = best.mean_abs > 0.5 * widest;
+    if (m_out.none_near)
       return fmt::format(
-          "unobservable: none is near. The nearest, {}, is off by more ({}) than "
-          "half of what lies between it and any other (at most {:.3g}): another "
-          "model, prompt or template, or arithmetic that is not among these",
-          m_candidates[best.candidate].name, fit, widest);
+          "unobservable: none is near. The nearest, {}, is off by more ({}) than half of what lies "
+          "between it and any other, which is at most {:.3g} (half of {:.3g}): another model, "
+          "prompt or template, or arithmetic that is not among these",
+          m_candidates[best.candidate].name, fit, 0.5 * widest, widest);
     return fmt::format("unobservable: too few tokens to prefer {} to any other ({})",
                        m_candidates[best.candidate].name, fit);
   }

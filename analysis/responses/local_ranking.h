@@ -118,6 +118,7 @@ struct LocalRanking {
   std::size_t tokens = 0, values = 0;
   double print_tolerance = 0.0;  // the largest
   std::vector<LocalRank> ranks;  // best first, those that could not run last
+  bool none_near = false;        // unobservable, as not even the best is near the vendor
 };
 
 [[nodiscard]] LocalRanking rank_candidates(const VendorEvidence& evidence,

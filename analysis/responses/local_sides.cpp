@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <span>
 
 namespace driftscope {
 namespace {
@@ -23,12 +24,6 @@ std::set<std::size_t> leaders_of(const LocalSide& side) {
 
 bool is_told(const LocalSide& side) { return side.ranking.verdict != LocalVerdict::unobservable; }
 
-// "int8", or "one of bf16, bf16-by-shape".
-std::string one_of(const std::vector<std::string>& names) {
-  if (names.size() == 1) return names.front();
-  return fmt::format("one of {}", fmt::join(names, ", "));
-}
-
 std::vector<std::string> names_of(const LocalSide& side, const std::set<std::size_t>& indices) {
   std::vector<std::string> names;
   for (const LocalRank& rank : side.ranking.ranks) {  // best first
@@ -37,8 +32,28 @@ std::vector<std::string> names_of(const LocalSide& side, const std::set<std::siz
   return names;
 }
 
-// "A looks like int8, B like bf16; C is unobservable"
-std::string each_side(std::span<const LocalSide> sides) {
+std::string listed(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 8;
+  const auto shown = std::span(names).first(std::min(kMost, names.size()));
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     names.size() > kMost ? fmt::format(" and {} more", names.size() - kMost) : "");
+}
+
+// "A exactly int8", "A nearest to int8", or of several that lead "A only among 7 that these numbers
+// do not tell apart", with the one of them that leads all sides, or their names.
+std::string standing_of(const LocalSide& side, const std::vector<std::string>& common) {
+  const std::vector<std::string> names = names_of(side, leaders_of(side));
+  const bool exact = side.ranking.verdict == LocalVerdict::exact;
+  if (names.size() == 1)
+    return fmt::format("{} {} {}", side.name, exact ? "exactly" : "nearest to", names.front());
+  const std::string_view which = common.size() == 1 ? common.front() : "";
+  return fmt::format(
+      "{} only among {} that these numbers do not tell apart{}", side.name, names.size(),
+      which.empty() ? fmt::format(" ({})", listed(names)) : fmt::format(", {} one of them", which));
+}
+
+// "A exactly int8; B nearest to bf16; C is unobservable"
+std::string each_side(std::span<const LocalSide> sides, const std::vector<std::string>& common) {
   std::string told, unknown;
   std::size_t told_count = 0;
   std::size_t unknown_count = 0;
@@ -49,9 +64,7 @@ std::string each_side(std::span<const LocalSide> sides) {
       continue;
     }
     if (++told_count > kMostNamed) continue;
-    told +=
-        fmt::format("{}{} {} {}", told.empty() ? "" : ", ", side.name,
-                    told.empty() ? "looks like" : "like", one_of(names_of(side, leaders_of(side))));
+    told += (told.empty() ? "" : "; ") + standing_of(side, common);
   }
   const auto more = [](std::size_t count) {
     return count > kMostNamed ? fmt::format(" and {} more", count - kMostNamed) : std::string();
@@ -94,14 +107,15 @@ SidesComparison compare_local_sides(std::span<const LocalSide> sides) {
   if (first != nullptr) out.common = names_of(*first, common);
   if (told >= 2 && common.empty()) {
     out.agreement = SidesAgreement::differ;
-    out.sentence = fmt::format("the files differ: {}", each_side(sides));
+    out.sentence = fmt::format("the files differ: {}", each_side(sides, {}));
   } else if (told == sides.size() && told > 0) {
     out.agreement = SidesAgreement::same;
-    out.sentence = fmt::format("one configuration may have given all {} files: {}", sides.size(),
-                               one_of(out.common));
+    out.sentence = each_side(sides, out.common);
+    if (out.common.size() > 1)
+      out.sentence += fmt::format("; any of {} may have given all", listed(out.common));
   } else {
     out.sentence = fmt::format("whether one configuration gave all {} files is not known: {}",
-                               sides.size(), each_side(sides));
+                               sides.size(), each_side(sides, {}));
   }
   return out;
 }

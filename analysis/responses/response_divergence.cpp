@@ -14,6 +14,37 @@ namespace {
 
 constexpr std::size_t kShownBytes = 40;
 
+bool is_digit(const std::string& text, std::size_t at) {
+  return at < text.size() && text[at] >= '0' && text[at] <= '9';
+}
+
+// Whether the byte is inside of a word or a number: letters, digits, bytes of characters beyond
+// ASCII, a point or comma between digits, the sign before a digit.
+bool in_word(const std::string& text, std::size_t at) {
+  if (at >= text.size()) return false;
+  const char c = text[at];
+  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  if (letter || is_digit(text, at) || (static_cast<unsigned char>(c) & 0x80U) != 0) return true;
+  if (c == '.' || c == ',') return at > 0 && is_digit(text, at - 1) && is_digit(text, at + 1);
+  return (c == '-' || c == '+') && is_digit(text, at + 1) && (at == 0 || !in_word(text, at - 1));
+}
+
+// Where the word or number begins that the texts still have in common: "12.5" and "13.0" part
+// inside of a number, and half of it says nothing. `at` itself where a text ends there, where no
+// word does go on, or where it is long (a script without spaces), but never inside a character.
+std::size_t shown_from(const std::string& a, const std::string& b, std::size_t at) {
+  constexpr std::size_t kLongest = 24;
+  if (at >= a.size() || at >= b.size()) return at;
+  std::size_t from = at;
+  if (in_word(a, at) || in_word(b, at)) {
+    while (from > 0 && (in_word(a, from - 1) || in_word(b, from - 1))) --from;
+  }
+  if (at - from <= kLongest) return from;
+  from = at;
+  while (from > 0 && (static_cast<unsigned char>(a[from]) & 0xC0U) == 0x80U) --from;
+  return from;
+}
+
 }  // namespace
 
 void ResponsePair::compare_tools() {
@@ -41,8 +72,9 @@ void ResponsePair::find_divergence() {
     describe_side(m_steps_b, at, divergence.text_b, divergence.id_b);
   } else {
     const auto at = static_cast<std::size_t>(m_out.equal_bytes);
-    divergence.text_a = m_text_a.substr(std::min(at, m_text_a.size()), kShownBytes);
-    divergence.text_b = m_text_b.substr(std::min(at, m_text_b.size()), kShownBytes);
+    const std::size_t from = shown_from(m_text_a, m_text_b, at);
+    divergence.text_a = m_text_a.substr(std::min(from, m_text_a.size()), kShownBytes);
+    divergence.text_b = m_text_b.substr(std::min(from, m_text_b.size()), kShownBytes);
   }
   find_joining(divergence);
   m_out.divergence = std::move(divergence);

@@ -99,7 +99,7 @@ Result<int> compare_with_model(const VendorOptions& options, const std::vector<R
   if (!checks.empty()) {
     CheckedSides checked = check_sides(checks, sides);
     document["checks"] = std::move(checked.json);
-    local->text += checked.text;
+    local->text = checked.text + "\n" + local->text;
     checked_code = checked.exit_code;
   }
   auto printed = context.console.print(options.json ? document.dump(2) + "\n" : local->text);
@@ -200,7 +200,11 @@ VendorOutcome compare_answers(const VendorOptions& options,
   }
   const bool pairs = sides.size() == 2;
   if (!pairs && answers_of(all).size() < 2) return describe_responses(all, options.steps);
-  outcome = pairs ? compare_sides(sides[0], sides[1]) : compare_all(all);
+  // Beside checks the answers themselves are of interest where they differ.
+  const bool brief = !options.expect.empty() && !options.all;
+  outcome = pairs
+                ? compare_sides(sides[0], sides[1], brief ? PairsShown::differing : PairsShown::all)
+                : compare_all(all);
   if (options.json)
     outcome.json["responses"] = describe_responses(all, options.steps).json["responses"];
   return outcome;
@@ -215,7 +219,7 @@ Result<int> report_answers(const VendorOptions& options,
   if (!checks.empty()) {
     CheckedSides checked = check_sides(checks, sides);
     outcome.json["checks"] = std::move(checked.json);
-    outcome.text += checked.text;
+    outcome.text = checked.text + "\n" + outcome.text;
     checked_code = checked.exit_code;
   }
   auto printed = context.console.print(options.json ? outcome.json.dump(2) + "\n" : outcome.text);
@@ -285,8 +289,10 @@ void declare_vendor(CLI::App& app, CommandContext& context) {
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--seed", options->seed, "Chooses the permutations")->capture_default_str();
-  app.add_flag("--all", options->all,
-               fmt::format("Every pair as text, also of files of more than {} lines", kFewLines));
+  app.add_flag(
+      "--all", options->all,
+      fmt::format("Every pair as text, also with --expect and of files of more than {} lines",
+                  kFewLines));
   app.add_option("--threads", options->threads,
                  "For files of many lines; 0: all cores. The result does not depend on it")
       ->check(CLI::Range(0, 1024))

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 
 #include "analysis/responses/response_documents.h"
 #include "analysis/responses/response_overview.h"
@@ -83,9 +85,91 @@ Json clusters_json(const std::vector<Answer>& answers, const std::vector<AnswerC
   return groups;
 }
 
+// The text of the pairs: what many of them find in the same words stands once, behind them.
+class PairsText {
+ public:
+  PairsText(const std::vector<AnswerPair>& pairs, PairsShown shown)
+      : m_pairs(pairs), m_shown(shown) {
+    for (const AnswerPair& pair : pairs) {
+      for (const Finding& finding : pair.comparison.findings) ++m_counts[key_of(finding)];
+    }
+  }
+
+  // `behind_first`: what belongs to the only pair.
+  [[nodiscard]] std::string text(const std::string& behind_first) const {
+    std::string out;
+    if (m_pairs.size() > 1)
+      out += fmt::format("{} pairs: {}\n\n", m_pairs.size(), counts_text(m_pairs));
+    std::map<std::string, std::vector<const AnswerPair*>> alike;
+    for (const AnswerPair& pair : m_pairs) alike[pair.comparison.verdict].push_back(&pair);
+    std::size_t left_out = 0;
+    for (const AnswerPair& pair : m_pairs) {
+      const auto& same = alike[pair.comparison.verdict];
+      if (!is_shown(pair, *same.front())) {
+        ++left_out;
+        continue;
+      }
+      if (m_pairs.size() > 1) out += fmt::format("[{}] ", escape_for_display(pair.key));
+      out += pair_text(pair.comparison);
+      if (m_shown == PairsShown::differing && same.size() > 1) out += others_text(same);
+      out += behind_first + "\n";
+    }
+    out += repeated_text();
+    if (left_out > 0)
+      out += fmt::format("not shown: {} pair{} that {} not differ, or as another does (--all)\n",
+                         left_out, left_out == 1 ? "" : "s", left_out == 1 ? "does" : "do");
+    return out;
+  }
+
+ private:
+  static std::string key_of(const Finding& finding) { return finding.id + '\n' + finding.text; }
+  [[nodiscard]] bool is_shown(const AnswerPair& pair, const AnswerPair& first_alike) const {
+    if (m_shown == PairsShown::all) return true;
+    return pair.comparison.tier > Tier::semantic && &pair == &first_alike;
+  }
+  // A warning that not every pair has belongs to those that have it.
+  [[nodiscard]] bool stands_once(const Finding& finding) const {
+    const std::size_t count = m_counts.at(key_of(finding));
+    const bool grave = finding.severity > Severity::notice;
+    return count > 1 && (!grave || count == m_pairs.size());
+  }
+  [[nodiscard]] std::string pair_text(const ResponseComparison& comparison) const {
+    ResponseComparison own = comparison;
+    std::erase_if(own.findings, [&](const Finding& finding) { return stands_once(finding); });
+    return comparison_text(own);
+  }
+  static std::string others_text(const std::vector<const AnswerPair*>& same) {
+    constexpr std::size_t kNamed = 8;
+    std::string keys;
+    for (std::size_t i = 1; i < std::min(same.size(), kNamed + 1); ++i)
+      keys += (i == 1 ? "" : ", ") + escape_for_display(same[i]->key);
+    if (same.size() > kNamed + 1) keys += fmt::format(" and {} more", same.size() - kNamed - 1);
+    return fmt::format("  as {} {} more: {}\n", same.size() == 2 ? "does" : "do", same.size() - 1,
+                       keys);
+  }
+  [[nodiscard]] std::string repeated_text() const {
+    std::vector<Finding> repeated;
+    std::set<std::string> seen;
+    for (const AnswerPair& pair : m_pairs) {
+      for (Finding finding : pair.comparison.findings) {
+        if (!stands_once(finding) || !seen.insert(key_of(finding)).second) continue;
+        finding.text = fmt::format("{} of {} pairs: {}", m_counts.at(key_of(finding)),
+                                   m_pairs.size(), finding.text);
+        repeated.push_back(std::move(finding));
+      }
+    }
+    return findings_text(repeated);
+  }
+
+  const std::vector<AnswerPair>& m_pairs;
+  PairsShown m_shown;
+  std::map<std::string, std::size_t> m_counts;
+};
+
 }  // namespace
 
-VendorOutcome compare_sides(const std::vector<Response>& a, const std::vector<Response>& b) {
+VendorOutcome compare_sides(const std::vector<Response>& a, const std::vector<Response>& b,
+                            PairsShown shown) {
   const PairedSides sides = pair_sides(a, b);
   VendorOutcome outcome;
   // Answers that only one side has were not compared.
@@ -96,16 +180,10 @@ VendorOutcome compare_sides(const std::vector<Response>& a, const std::vector<Re
                   {"only_a", sides.only_a},
                   {"only_b", sides.only_b},
                   {"verdict", std::string(name_of(outcome.reached.tier))}};
-  if (sides.pairs.size() > 1) {
-    outcome.text += fmt::format("{} pairs: {}\n\n", sides.pairs.size(), counts_text(sides.pairs));
-  }
-  for (const AnswerPair& pair : sides.pairs) {
-    if (sides.pairs.size() > 1) outcome.text += fmt::format("[{}] ", escape_for_display(pair.key));
-    outcome.text += comparison_text(pair.comparison);
-    if (a.size() == 1 && b.size() == 1 && &pair == &sides.pairs.front())
-      outcome.text += findings_text(findings_of_sides(a[0], b[0]));
-    outcome.text += "\n";
-  }
+  const bool single = a.size() == 1 && b.size() == 1;
+  if (sides.pairs.size() == 1) shown = PairsShown::all;
+  outcome.text += PairsText(sides.pairs, shown)
+                      .text(single ? findings_text(findings_of_sides(a[0], b[0])) : std::string());
   for (const std::string& key : sides.only_a)
     outcome.text += fmt::format("only in A: {}\n", escape_for_display(key));
   for (const std::string& key : sides.only_b)

@@ -2,6 +2,7 @@
 // What answers that are held at once come to: described, in pairs, or all against all.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -18,9 +19,15 @@ struct VendorOutcome {
   bool compared = true;  // false: nothing was held against anything
 };
 
+// Which pairs the text shows.
+enum class PairsShown : std::uint8_t {
+  all,
+  differing,  // those that differ, and of such as say the same the first with the others' keys
+};
 // Side A against side B, by custom_id or by order.
 [[nodiscard]] VendorOutcome compare_sides(const std::vector<Response>& a,
-                                          const std::vector<Response>& b);
+                                          const std::vector<Response>& b,
+                                          PairsShown shown = PairsShown::all);
 // Clusters, and every answer against every other that answers the same question.
 [[nodiscard]] VendorOutcome compare_all(const std::vector<Response>& responses);
 // `steps`: every token in the document.

@@ -55,6 +55,49 @@ TEST_F(VendorInputs, HeadersWithoutABodyAreNamed) {
   EXPECT_THAT(vendor({"refused.txt", "--json"}).out, HasSubstr("HTTP 503: the body is empty"));
 }
 
+// With checks the pairs are what comes after, without those that are equal or differ as another
+// does; what each of them finds in the same words stands once.
+TEST_F(VendorInputs, ChecksComeFirstAndPairsOnlyWhereTheyDiffer) {
+  const auto line = [](int i, const std::string& total) {
+    return R"({"custom_id":"q)" + std::to_string(i) +
+           R"(","response":{"object":"chat.completion","model":"m","choices":[{"index":0,)"
+           R"("message":{"content":"{\"total\": )" +
+           total +
+           R"(}"},"finish_reason":"stop"}]}})"
+           "\n";
+  };
+  std::string a, b;
+  for (int i = 0; i < 5; ++i) a += line(i, "12.5");
+  for (int i = 0; i < 5; ++i) b += line(i, i < 2 ? "12.5" : i < 4 ? "13.0" : "14");
+  write("a.jsonl", a);
+  write("b.jsonl", b);
+  write("c.json", R"({"checks":[{"id":"total","kind":"json_path_equals","path":"$.total",)"
+                  R"("value":12.5}]})");
+  const auto count = [](const std::string& text, const std::string& part) {
+    int found = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1))
+      ++found;
+    return found;
+  };
+  const std::string unproven = "Nothing in the answers proves";
+  const auto brief = vendor({"a.jsonl", "b.jsonl", "--expect", "c.json"});
+  EXPECT_EQ(brief.exit_code, 1) << brief.err;
+  EXPECT_EQ(brief.out.find("checks: failed"), 0U) << brief.out;
+  EXPECT_THAT(brief.out, HasSubstr("5 pairs: 2 semantic, 3 different"));
+  EXPECT_THAT(brief.out, HasSubstr("[q2] different: the answers part at byte 11: \"12.5}\" and "
+                                   "\"13.0}\""));
+  EXPECT_THAT(brief.out, HasSubstr("as does 1 more: q3\n"));
+  EXPECT_THAT(brief.out, HasSubstr("[q4] different"));
+  for (const std::string key : {"[q0]", "[q1]", "[q3]"})
+    EXPECT_THAT(brief.out, Not(HasSubstr(key)));
+  EXPECT_EQ(count(brief.out, unproven), 1) << brief.out;
+  EXPECT_THAT(brief.out, HasSubstr("5 of 5 pairs: " + unproven));
+  const auto all = vendor({"a.jsonl", "b.jsonl", "--expect", "c.json", "--all"});
+  for (const std::string key : {"[q0]", "[q1]", "[q2]", "[q3]", "[q4]"})
+    EXPECT_THAT(all.out, HasSubstr(key));
+  EXPECT_EQ(count(vendor({"a.jsonl", "b.jsonl"}).out, unproven), 1);
+}
+
 // The name of a file is a text as any other, and seldom meant as one.
 TEST_F(VendorInputs, APromptThatNamesAFileIsNoted) {
   write("a.json", kBody);

@@ -279,7 +279,7 @@ TEST(VendorLocal, FilesOfTwoConfigurationsAreToldApart) {
   };
   const auto text = run({"a.json", "b.json"});
   EXPECT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_THAT(text.out, HasSubstr("the files differ: A (a.json) looks like int8, B (b.json) like "
+  EXPECT_THAT(text.out, HasSubstr("the files differ: A (a.json) exactly int8; B (b.json) exactly "
                                   "bf16"));
   const Json differ = local({"a.json", "b.json"}, 0);
   EXPECT_EQ(differ["agreement"], "differ");

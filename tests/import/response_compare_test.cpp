@@ -145,6 +145,40 @@ TEST(ResponseCompare, TheEndOfOneAnswerIsADivergence) {
   EXPECT_EQ(c.divergence->cause, ResponseCause::stopped);
 }
 
+// Without tokens a divergence is shown with the word or number that it lies in.
+TEST(ResponseCompare, TextsArePartedInWholeWordsAndNumbers) {
+  const auto saying = [](const std::string& text) {
+    Response response;
+    response.choices.emplace_back();
+    response.choices[0].content.text = text;
+    response.choices[0].content.has_text = true;
+    return response;
+  };
+  struct Case {
+    std::string a, b;
+    std::int64_t byte;
+    std::string text_a, text_b;
+  };
+  const std::string run(30, 'x');
+  for (const Case& one :
+       std::vector<Case>{{"total: 12.5 EUR", "total: 13.0 EUR", 8, "12.5 EUR", "13.0 EUR"},
+                         {"total: 12.5", "total: 12.7", 10, "12.5", "12.7"},
+                         {"total: -12", "total: -13", 9, "-12", "-13"},
+                         {"a nearby end", "a nearly end", 6, "nearby end", "nearly end"},
+                         {"caf\xC3\xA9 x", "caf\xC3\xA8 x", 4, "caf\xC3\xA9 x", "caf\xC3\xA8 x"},
+                         {"1, 2", "1; 2", 1, ", 2", "; 2"},          // no word goes on
+                         {"cat", "cats", 3, "", "s"},                // the end stays the end
+                         {"a red", "a blue", 2, "red", "blue"},      // the whole word already
+                         {run + "ab", run + "cd", 30, "ab", "cd"}})  // nobody's word
+  {
+    const ResponseComparison c = compare_responses(saying(one.a), 0, saying(one.b), 0);
+    ASSERT_TRUE(c.divergence) << one.a;
+    EXPECT_EQ(c.divergence->byte, one.byte) << one.a;
+    EXPECT_EQ(c.divergence->text_a, one.text_a);
+    EXPECT_EQ(c.divergence->text_b, one.text_b);
+  }
+}
+
 TEST(ResponseCompare, OtherTokenizersAreAlignedByBytes) {
   const Response a = answer({{"ab", -0.1, "y", -3.0}, {"c", -0.2, "y", -3.0}});
   const Response b =

@@ -325,6 +325,19 @@ TEST(ResponseLines, OtherFilesAreReadWhole) {
   EXPECT_FALSE(find_response_lines(event + "\n" + event + "\n"));
 }
 
+// What a probe asked about the server is between its answers, and none of them.
+TEST(ResponseLines, AProbesDiscoveryIsPassedOver) {
+  const std::string discovery =
+      R"({"stage":"discovery","url":"http://h/v1/models","request":"","status":404,"body":"{}"})";
+  const std::string one = body("x", "y", -0.5, 1.0);
+  const auto found = find_response_lines(discovery + "\n" + one + "\n" + discovery + "\n" + one);
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->lines.size(), 2U);
+  EXPECT_EQ(found->lines[0].number, 2);
+  EXPECT_EQ(found->lines[1].number, 4);
+  EXPECT_FALSE(find_response_lines(discovery + "\n" + discovery));
+}
+
 TEST(ResponseLines, AReaderFindsTheSameLines) {
   const std::string one = body("x", "y", -0.5, 1.0);
   // Lines on both sides of the ends of the reader's pieces, which are as small as one byte.

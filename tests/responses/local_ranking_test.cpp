@@ -13,6 +13,7 @@ namespace driftscope {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(AnswerCopies, TheSameTokensAndLogprobsCountOnce) {
   const std::vector<std::int32_t> prompt{1}, tokens{2, 3}, others{2, 4};
@@ -158,6 +159,32 @@ TEST(Ranking, NearestNeedsLessThanHalfOfWhatLiesBetween) {
   const LocalRanking far = with(0.02, 0.05);
   EXPECT_EQ(far.verdict, LocalVerdict::unobservable);
   EXPECT_THAT(far.sentence, HasSubstr("none is near"));
+  // What the 0.02 is held against is printed: half of 0.03.
+  EXPECT_THAT(far.sentence, HasSubstr("is off by more (mean |Δ| 0.02 over"));
+  EXPECT_THAT(far.sentence, HasSubstr("at most 0.015 (half of 0.03)"));
+}
+
+TEST(Ranking, NothingLeadsWhereNothingIsTold) {
+  const auto text = [](std::size_t count, double best, double other) {
+    const std::vector<LocalCandidate> candidates{
+        candidate_with("best", std::vector<double>(count, -1.0 - best)),
+        candidate_with("other", std::vector<double>(count, -1.0 - other))};
+    return ranking_text(rank_candidates(evidence_of(std::vector<double>(count, -1.0)), candidates),
+                        candidates);
+  };
+  const std::string near = text(12, 0.01, 0.04);
+  EXPECT_THAT(near, HasSubstr("\n  leads    best "));
+  EXPECT_THAT(near, HasSubstr("\n  apart    other "));
+  const std::string far = text(12, 0.02, 0.05);  // none is near
+  EXPECT_THAT(far, HasSubstr("\n  -        best "));
+  EXPECT_THAT(far, HasSubstr("\n  -        other "));
+  // Both fit exactly, or there are too few tokens: either may be it.
+  for (const std::string& open : {text(12, 0.0, 0.0), text(4, 0.01, 1.0)}) {
+    EXPECT_THAT(open, HasSubstr("\n  possible best "));
+    EXPECT_THAT(open, HasSubstr("\n  possible other "));
+  }
+  for (const std::string& open : {far, text(12, 0.0, 0.0), text(4, 0.01, 1.0)})
+    EXPECT_THAT(open, Not(HasSubstr("leads")));
 }
 
 TEST(Ranking, FewTokensProveNothing) {
