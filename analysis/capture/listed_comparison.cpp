@@ -6,6 +6,7 @@
 
 #include "analysis/compare/imported_side.h"
 #include "analysis/compare/listed_step.h"
+#include "analysis/compare/value_words.h"
 
 namespace driftscope {
 namespace {
@@ -58,9 +59,10 @@ Result<ListedLane> read_lane(const LanePlace& place, const ImportedSide& side, S
     for (RankedToken& entry : *top) entry.token = ids.map(*place.reader, entry.token);
     const TokenId token = ids.map(*place.reader, (*tokens)[i]);
     lane.tokens.push_back(token);
-    lane.rows.push_back({.token = token,
-                         .listed = std::move(*top),
-                         .log_probabilities = side.values == "log_probability"});
+    lane.rows.push_back(
+        {.token = token,
+         .listed = std::move(*top),
+         .log_probabilities = side.values != "logit" && side.values != "not_stated"});
   }
   return lane;
 }
@@ -109,6 +111,11 @@ Result<ComparisonPointer> compare_listed(const LanePlace& a, const LanePlace& b,
       a.reader->state() == TraceState::complete ? b.reader->state() : a.reader->state();
   comparison->policy = policy;
   const auto k = static_cast<std::size_t>(std::max<std::int64_t>(policy.top_k, 0));
+  comparison->imported_a = side_a;
+  comparison->imported_b = side_b;
+  if (!numbers_comparable(*comparison)) {
+    for (ListedRow& row : lane_a->rows) row.comparable = false;
+  }
   const std::size_t steps = std::min(lane_a->rows.size(), lane_b->rows.size());
   for (std::size_t i = 0; i < steps; ++i) {
     comparison->steps.push_back(

@@ -70,6 +70,39 @@ void fill_gaps(Divergence& divergence, const StepComparison& step) {
   divergence.gap_b = gap_in(step.metrics.top_b, b, a);
 }
 
+// The margin of a token that need not be the best of its row.
+double own_margin(const std::vector<RankedToken>& list, TokenId token) {
+  const auto own = logit_in(list, token);
+  for (const RankedToken& entry : list) {
+    if (own && entry.token != token) return *own - double{entry.logit};
+  }
+  return kUnknownMargin;
+}
+
+// Of imported sides, as Divergence tells. Of whole rows the ranking has the best two, and the token
+// where it is among the best K.
+void fill_imported_margins(Divergence& divergence, const StepComparison& step,
+                           const Comparison& comparison) {
+  if (comparison.listed() && !listed_gaps_mean_something(comparison, step)) {
+    divergence.margin_a = divergence.margin_b = kUnknownMargin;
+    divergence.gap_a = divergence.gap_b = kUnknownMargin;
+    return;
+  }
+  const auto fill = [&](const std::optional<ImportedSide>& side, const auto& list, double gap,
+                        const std::optional<TokenId>& token, double& margin) {
+    if (!side || !token) return;
+    if (side->listed && !std::isnan(gap)) {
+      margin = gap;
+    } else {
+      margin = own_margin(list, *token);
+    }
+  };
+  fill(comparison.imported_a, step.metrics.top_a, divergence.gap_a, divergence.token_a,
+       divergence.margin_a);
+  fill(comparison.imported_b, step.metrics.top_b, divergence.gap_b, divergence.token_b,
+       divergence.margin_b);
+}
+
 double p95_of_other_steps(const RunContext& context, std::int64_t step) {
   std::vector<double> others;
   for (std::size_t i = 0; i < context.pair_drift.size(); ++i) {
@@ -95,6 +128,7 @@ void fill_figures(Divergence& divergence, const StepComparison* step, const RunC
   divergence.noise_ratio = value("noise_ratio");
   if (context.bound.known) divergence.rounding_bound = context.bound.relative * value("logit_rms");
   fill_gaps(divergence, *step);
+  fill_imported_margins(divergence, *step, context.comparison);
 }
 
 bool same_logits(const StepComparison& step) {

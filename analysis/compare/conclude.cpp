@@ -10,6 +10,7 @@
 #include "analysis/compare/imported_side.h"
 #include "analysis/compare/reference_check.h"
 #include "analysis/compare/rounding_bound.h"
+#include "analysis/compare/row_shift.h"
 #include "analysis/compare/statistics.h"
 #include "engine/config/knob.h"
 #include "kernels/base/display_text.h"
@@ -201,7 +202,12 @@ void conclude(Comparison& comparison, const ExperimentFacts& facts) {
   const auto positions = static_cast<std::int64_t>(
       std::max(facts.prompt_a.size(), facts.prompt_b.size()) + comparison.steps.size());
   const bool imported = comparison.imported_a || comparison.imported_b;
-  if (imported) forget_units(comparison);
+  std::optional<Finding> shift;
+  if (imported) {
+    forget_units(comparison);
+    shift = find_row_shift(comparison, facts);
+    forget_shifted_metrics(comparison);
+  }
   const RoundingBound bound = imported ? RoundingBound{} : rounding_bound(facts, positions);
   const std::string shared = shared_rounding(facts);
   comparison.split = split_of(comparison);
@@ -223,6 +229,7 @@ void conclude(Comparison& comparison, const ExperimentFacts& facts) {
   comparison.first_flip = find_first_flip(context);
   comparison.envelope_difference = find_field_differences(facts);
   comparison.findings = collect_findings(context);
+  if (shift) tell_row_shift(comparison, std::move(*shift));
   comparison.tiers = check_tiers(context);
   comparison.verdict = strongest_tier(comparison.tiers);
   comparison.verdict_text = describe_verdict(comparison);

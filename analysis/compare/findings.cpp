@@ -7,6 +7,8 @@
 #include <array>
 #include <cmath>
 
+#include "analysis/compare/imported_side.h"
+
 namespace driftscope {
 
 namespace {
@@ -17,12 +19,14 @@ void find_input_differences(const RunContext& context, std::vector<Finding>& fin
   const ExperimentFacts& facts = context.facts;
   const std::string text = describe_input_difference(facts);
   if (text.empty()) return;
-  if (facts.prompt_a != facts.prompt_b) {
+  if (facts.prompt_a != facts.prompt_b || !imported_prompt_difference(facts).empty()) {
     findings.push_back(make_finding(
         "prompt_ids_differ", Severity::error,
         fmt::format("{}: these are different tasks, and nothing below says anything about numerics",
                     text),
-        {{"tokens_a", facts.prompt_a.size()}, {"tokens_b", facts.prompt_b.size()}}));
+        facts.prompt_a == facts.prompt_b
+            ? Json::object()
+            : Json{{"tokens_a", facts.prompt_a.size()}, {"tokens_b", facts.prompt_b.size()}}));
   }
   if (!facts.model_sha256_a.empty() && !facts.model_sha256_b.empty() &&
       facts.model_sha256_a != facts.model_sha256_b) {

@@ -7,6 +7,7 @@
 
 #include "analysis/compare/findings.h"
 #include "analysis/compare/statistics.h"
+#include "analysis/compare/value_words.h"
 
 namespace driftscope {
 
@@ -182,13 +183,16 @@ void find_largest_drift(const RunContext& context, std::vector<Finding>& finding
   const double drift = metric_value(largest->metrics, "centred_rms");
   const double excess = metric_value(largest->metrics, "drift_excess");
   const bool excessive = excess >= comparison.policy.excess_factor;
+  const std::string single =
+      numbers_comparable(comparison)
+          ? fmt::format("; largest single logit difference there {}, of {}",
+                        figure(metric_value(largest->metrics, "max_abs")),
+                        describe_token(comparison, largest->metrics.max_abs_token))
+          : std::string();
   findings.push_back(make_finding(
       "largest_drift", excessive ? Severity::warning : Severity::info,
-      fmt::format("Drift is largest at step {}: {}, {} times the run's usual {}; largest single "
-                  "logit difference there {}, of {}",
-                  largest->step, figure(drift), figure(excess), figure(context.usual_drift),
-                  figure(metric_value(largest->metrics, "max_abs")),
-                  describe_token(comparison, largest->metrics.max_abs_token)),
+      fmt::format("Drift is largest at step {}: {}, {} times the run's usual {}{}", largest->step,
+                  figure(drift), figure(excess), figure(context.usual_drift), single),
       {{"step", largest->step},
        {"centred_rms", json_number(drift)},
        {"drift_excess", json_number(excess)},

@@ -8,6 +8,7 @@
 #include "analysis/compare/difference_grid.h"
 #include "analysis/compare/findings.h"
 #include "analysis/compare/imported_side.h"
+#include "analysis/compare/value_words.h"
 
 namespace driftscope {
 
@@ -19,12 +20,6 @@ using Json = nlohmann::ordered_json;
 constexpr double kBf16Gap = 0.25;
 constexpr double kBugScale = 0.5;
 constexpr std::size_t kMostFindings = 20;
-
-std::string describe_values(const ImportedSide& side) {
-  if (side.values == "log_probability") return "log probabilities";
-  if (side.values == "logit") return "logits";
-  return "logits or log probabilities, it does not say which";
-}
 
 void tell_side(const ImportedSide& side, std::string_view letter, std::vector<Finding>& findings) {
   findings.push_back(make_finding(
@@ -104,9 +99,9 @@ void tell_lists(const Comparison& comparison, std::vector<Finding>& findings) {
       "whole_rows_missing", Severity::notice,
       "The files list some tokens of each step, not the whole vocabulary: largest and mean "
       "difference over it, KL, entropy, headroom, ranks beyond the lists and equality of bits are "
-      "not "
-      "known and left empty",
+      "not known and left empty",
       Json::object()));
+  if (!numbers_comparable(comparison)) return;  // told by tell_kinds()
   const ListedDifferences d = listed_differences(comparison);
   if (d.tokens == 0) {
     findings.push_back(make_finding("listed_differences", Severity::notice,
@@ -139,6 +134,23 @@ void tell_lists(const Comparison& comparison, std::vector<Finding>& findings) {
        {"first_step", d.first_step}}));
 }
 
+// What the sides' numbers are, where no difference between them means anything.
+void tell_kinds(const Comparison& comparison, std::vector<Finding>& findings) {
+  if (numbers_comparable(comparison)) return;
+  const auto kind = [](const std::optional<ImportedSide>& side) {
+    return side ? describe_values(*side) : std::string("logits");
+  };
+  findings.push_back(make_finding(
+      "numbers_not_comparable", Severity::warning,
+      fmt::format("The sides' numbers cannot be compared (A: {}; B: {}): {}",
+                  kind(comparison.imported_a), kind(comparison.imported_b),
+                  comparison.listed()
+                      ? "no difference between them is computed"
+                      : "log probabilities are logits less one number per row, so only what does "
+                        "not depend on that number is computed (ranks, margins, KL, centred_rms)"),
+      Json::object()));
+}
+
 // Values of two f32 numbers each, of a size of tens.
 constexpr double kStoredTolerance = 1e-4;
 
@@ -159,6 +171,23 @@ void tell_grid(const Comparison& comparison, std::vector<Finding>& findings) {
       {{"step", grid->step}, {"on_grid", grid->on_grid}, {"count", grid->count}}));
 }
 
+// Gaps between tokens of one list are gaps of logits: also of log probabilities, but not of what
+// stands for a measured value or went through samplers, nor where the list holds next to nothing.
+bool gaps_mean_something(const std::optional<ImportedSide>& side,
+                         const std::vector<RankedToken>& list) {
+  constexpr double kLeastMass = 0.01;
+  if (!side || side->values == kPlaceholders || side->values == kProbabilities ||
+      side->values == kSampled) {
+    return false;
+  }
+  if (side->values == "logit" || list.size() < 2) return true;
+  double mass = 0.0;
+  for (const RankedToken& entry : list) {
+    if (!std::isnan(entry.logit)) mass += std::exp(double{entry.logit});
+  }
+  return mass > kLeastMass;
+}
+
 bool best_of(const std::vector<RankedToken>& list, TokenId token) {
   if (list.empty()) return true;
   for (const RankedToken& entry : list) {
@@ -174,22 +203,23 @@ void find_imported(const RunContext& context, std::vector<Finding>& findings) {
   if (!comparison.imported_a && !comparison.imported_b) return;
   if (comparison.imported_a) tell_side(*comparison.imported_a, "A", findings);
   if (comparison.imported_b) tell_side(*comparison.imported_b, "B", findings);
-  const auto prompted = [](const std::optional<ImportedSide>& side,
-                           const std::vector<TokenId>& ids) {
-    return !side || !ids.empty() || !side->prompt_text.empty();
-  };
-  if (!prompted(comparison.imported_a, comparison.prompt_a) ||
-      !prompted(comparison.imported_b, comparison.prompt_b)) {
+  if (!prompts_known(context.facts)) {
     findings.push_back(make_finding(
         "prompt_not_known", Severity::notice,
         "The prompt is not known on both sides: whether both answered the same one is taken on "
         "trust",
         Json::object()));
   }
+  tell_kinds(comparison, findings);
   if (comparison.listed()) tell_lists(comparison, findings);
-  tell_grid(comparison, findings);
+  if (numbers_comparable(comparison)) tell_grid(comparison, findings);
   tell_file_findings(context.facts.envelope_a, "A", findings);
   tell_file_findings(context.facts.envelope_b, "B", findings);
+}
+
+bool listed_gaps_mean_something(const Comparison& comparison, const StepComparison& step) {
+  return gaps_mean_something(comparison.imported_a, step.metrics.top_a) &&
+         gaps_mean_something(comparison.imported_b, step.metrics.top_b);
 }
 
 std::pair<FlipCause, std::string> explain_listed(const Divergence& d, const StepComparison& step,
@@ -203,6 +233,15 @@ std::pair<FlipCause, std::string> explain_listed(const Divergence& d, const Step
                         a   ? "B's token is"
                         : b ? "A's token is"
                             : "each side's token is")};
+  }
+  const Comparison& comparison = context.comparison;
+  if (!listed_gaps_mean_something(comparison, step)) {
+    return {FlipCause::unexplained,
+            fmt::format("unexplained: the values at this step are no measured log probabilities or "
+                        "logits on both sides (A: {}; B: {}), so whether it is a near-tie cannot "
+                        "be told from this evidence",
+                        comparison.imported_a ? describe_values(*comparison.imported_a) : "-",
+                        comparison.imported_b ? describe_values(*comparison.imported_b) : "-")};
   }
   if (std::isnan(d.gap_a) && std::isnan(d.gap_b)) {
     return {FlipCause::unexplained,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "analysis/compare/listed_step.h"
+#include "analysis/compare/value_words.h"
 
 #include <algorithm>
 #include <cmath>
@@ -91,6 +92,14 @@ double largest_listed_difference(const StepMetrics& metrics) {
   return largest;
 }
 
+double listed_difference(const Comparison& comparison, const StepMetrics& metrics, TokenId token) {
+  return numbers_comparable(comparison) ? listed_difference(metrics, token) : kUndefined;
+}
+
+double largest_listed_difference(const Comparison& comparison, const StepMetrics& metrics) {
+  return numbers_comparable(comparison) ? largest_listed_difference(metrics) : kUndefined;
+}
+
 std::shared_ptr<StepComparison> compare_listed_step(std::int64_t step, const ListedRow& a,
                                                     const ListedRow& b, std::size_t top_k) {
   auto result = std::make_shared<StepComparison>();
@@ -110,13 +119,14 @@ std::shared_ptr<StepComparison> compare_listed_step(std::int64_t step, const Lis
     set("topk_overlap", common_share(a.listed, b.listed, top_k));
     set("top1_match", a.listed.front().token == b.listed.front().token ? 1.0 : 0.0);
   }
-  if (two_best_known(a)) {
+  const bool comparable = a.comparable && b.comparable;
+  if (comparable && two_best_known(a)) {
     const auto drift_of = [&](const RankedToken& entry) {
       return value_of(b.listed, entry.token) - double{entry.logit};
     };
     set("pair_drift", std::abs(drift_of(a.listed[0]) - drift_of(a.listed[1])));
   }
-  if (a.log_probabilities && b.log_probabilities) {
+  if (comparable && a.log_probabilities && b.log_probabilities) {
     const double change = value_of(b.listed, a.token) - value_of(a.listed, a.token);
     const double ratio = std::exp(change);
     set("dlogp", change);

@@ -21,18 +21,25 @@ namespace driftscope {
 // by both with a number.
 [[nodiscard]] double listed_difference(const StepMetrics& metrics, TokenId token);
 [[nodiscard]] double largest_listed_difference(const StepMetrics& metrics);
+// The same, and NaN where the sides' numbers are not comparable.
+[[nodiscard]] double listed_difference(const Comparison& comparison, const StepMetrics& metrics,
+                                       TokenId token);
+[[nodiscard]] double largest_listed_difference(const Comparison& comparison,
+                                               const StepMetrics& metrics);
 
 // What one side says of a step; `listed` is best first and may be empty.
 struct ListedRow {
   TokenId token{};
   std::vector<RankedToken> listed;
   bool log_probabilities = false;  // the values are natural logarithms of probabilities
+  bool comparable = true;          // with the other side's values (numbers_comparable())
 };
 
 // Metrics that the lists can carry, NaN for all that need the whole vocabulary: best tokens,
 // overlap, margins, rank flips among the tokens that both list, dlogp of A's token and what follows
 // from it. A margin counts only where the list surely holds the two best tokens: a server may add
-// the chosen token to a shorter list.
+// the chosen token to a shorter list. Values that are not comparable have no differences:
+// pair_drift, dlogp and what follows from it are NaN.
 [[nodiscard]] std::shared_ptr<StepComparison> compare_listed_step(std::int64_t step,
                                                                   const ListedRow& a,
                                                                   const ListedRow& b,

@@ -5,34 +5,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analysis/compare/conclusion.h"
 #include "analysis/compare/imported_side.h"
+#include "analysis/compare/tier_measures.h"
+#include "analysis/compare/value_words.h"
 
 namespace driftscope {
 
 namespace {
-
-std::int64_t steps_of(const Comparison& comparison) {
-  return static_cast<std::int64_t>(comparison.steps.size());
-}
-
-// Why the steps that were compared are not all there is; empty if they are.
-std::string describe_gap(const Comparison& comparison) {
-  const LaneView* a = find_lane(comparison, Lane::a);
-  const auto produced = std::max(a == nullptr ? 0 : static_cast<std::int64_t>(a->tokens.size()),
-                                 steps_of(comparison));
-  if (comparison.state != TraceState::complete) {
-    return fmt::format("the run is {}: {} of {} planned", trace_state_name(comparison.state),
-                       counted(steps_of(comparison), "step"), comparison.planned_steps);
-  }
-  if (steps_of(comparison) < produced) {
-    return fmt::format("only {} of A's {} have a row of B after the same tokens",
-                       counted(steps_of(comparison), "step"), produced);
-  }
-  return {};
-}
 
 // A tier that held for all that is there holds only if that is everything.
 TierCheck held_so_far(Tier tier, const Comparison& comparison, std::string detail) {
@@ -53,15 +34,36 @@ const TapDrift* first_differing_tap(const Comparison& comparison) {
 std::int64_t steps_without_finite_entries(const Comparison& comparison) {
   if (comparison.listed()) return 0;
   return std::count_if(comparison.steps.begin(), comparison.steps.end(), [](const auto& step) {
-    return std::isnan(metric_value(step->metrics, "max_abs"));
+    return std::isnan(metric_value(step->metrics, "centred_rms"));
   });
 }
 
-bool has_undefined_entries(const Comparison& comparison) {
-  return std::any_of(comparison.steps.begin(), comparison.steps.end(), [](const auto& step) {
+// Steps whose best token is not known: a row of a file holds NaN, is not the same on both sides,
+// and the best token of the row stands for what was chosen.
+std::int64_t steps_without_best(const Comparison& comparison) {
+  const auto taken = [&](const std::optional<ImportedSide>& side) {
+    return side && (!side->tokens_given || comparison.scored());
+  };
+  const bool a = taken(comparison.imported_a);
+  const bool b = taken(comparison.imported_b);
+  return std::count_if(comparison.steps.begin(), comparison.steps.end(), [&](const auto& step) {
     const RowHealth& health = step->metrics.health;
-    return health.nan_a + health.nan_b + health.infinite_a + health.infinite_b > 0;
+    return ((a && health.nan_a > 0) || (b && health.nan_b > 0)) &&
+           metric_value(step->metrics, "different_entries") != 0.0;
   });
+}
+
+// A choice that differs at a step whose rows hold no NaN.
+bool flips_for_certain(const Comparison& comparison) {
+  return std::any_of(comparison.steps.begin(), comparison.steps.end(), [](const auto& step) {
+    return step->flipped && step->metrics.health.nan_a + step->metrics.health.nan_b == 0;
+  });
+}
+
+TierCheck best_not_known(std::int64_t steps) {
+  return {Tier::token, std::nullopt,
+          fmt::format("which token is the best of a row with NaN is not known ({})",
+                      counted(steps, "step"))};
 }
 
 // Both sides scored one given text: nothing was written, so what is compared is the best token.
@@ -77,6 +79,10 @@ TierCheck check_choices(const Comparison& comparison) {
   if (const auto empty = steps_without_finite_entries(comparison); empty > 0) {
     return {Tier::token, std::nullopt,
             fmt::format("{} without one finite number", counted(empty, "row"))};
+  }
+  if (const auto open = steps_without_best(comparison);
+      open > 0 && !flips_for_certain(comparison)) {
+    return best_not_known(open);
   }
   if (const auto& flip = comparison.first_flip) {
     return {Tier::token, false,
@@ -94,6 +100,10 @@ TierCheck check_token(const Comparison& comparison) {
     return {Tier::token, std::nullopt, fmt::format("lane {} is missing", a == nullptr ? "a" : "b")};
   }
   if (comparison.scored()) return check_choices(comparison);
+  if (const auto open = steps_without_best(comparison);
+      open > 0 && !flips_for_certain(comparison)) {
+    return best_not_known(open);
+  }
   if (const auto& divergence = comparison.first_divergence) {
     return {Tier::token, false, fmt::format("the tokens part at step {}", divergence->step)};
   }
@@ -159,44 +169,18 @@ TierCheck check_bitwise(const Comparison& comparison, const TierCheck& token) {
   return held_so_far(Tier::bitwise, comparison, detail);
 }
 
-struct ToleranceUse {
-  double max_abs = std::numeric_limits<double>::quiet_NaN();  // NaN until one is defined
-  double kl = std::numeric_limits<double>::quiet_NaN();
-  std::int64_t exceeded_step = -1;   // the first
-  std::int64_t undecided_steps = 0;  // NaN, or infinities that do not match
-};
-
-ToleranceUse measure_tolerance(const Comparison& comparison) {
-  const ComparePolicy& policy = comparison.policy;
-  ToleranceUse use;
-  for (const auto& step : comparison.steps) {
-    const auto value = [&](std::string_view id) { return metric_value(step->metrics, id); };
-    const double max_abs = value("max_abs");
-    const double kl = std::fmax(value("kl_ab"), value("kl_ba"));
-    use.max_abs = std::fmax(use.max_abs, max_abs);
-    use.kl = std::fmax(use.kl, kl);
-    const bool exceeded = (policy.max_abs_tolerance >= 0.0 && max_abs > policy.max_abs_tolerance) ||
-                          (policy.kl_tolerance >= 0.0 && kl > policy.kl_tolerance);
-    const RowHealth& health = step->metrics.health;
-    const bool same_bits = value("different_entries") == 0.0;
-    if (exceeded && use.exceeded_step < 0) use.exceeded_step = step->step;
-    const bool undefined = std::isnan(max_abs) || health.nan_a + health.nan_b > 0 ||
-                           health.unmatched > 0 || health.infinite_a != health.infinite_b;
-    // Rows without one finite entry say nothing even where their bits agree.
-    if ((undefined && !same_bits) || std::isnan(max_abs)) ++use.undecided_steps;
+// Of rows that are normalised on one side only: max_abs is not known, so the tier can only fail.
+TierCheck check_tolerance_by_kl(const Comparison& comparison) {
+  const double limit = comparison.policy.kl_tolerance;
+  const double kl = measure_tolerance(comparison).kl;
+  if (limit >= 0.0 && kl > limit) {
+    return {Tier::tolerance, false,
+            fmt::format("largest KL {} against the limit {}", figure(kl), figure(limit))};
   }
-  return use;
-}
-
-std::string describe_limits(const ComparePolicy& policy) {
-  std::string limits;
-  if (policy.max_abs_tolerance >= 0.0) {
-    limits = fmt::format("max_abs {}", figure(policy.max_abs_tolerance));
-  }
-  if (policy.kl_tolerance >= 0.0) {
-    limits += fmt::format("{}KL {}", limits.empty() ? "" : ", ", figure(policy.kl_tolerance));
-  }
-  return limits;
+  return {Tier::tolerance, std::nullopt,
+          fmt::format("the sides' numbers are not of one kind, so max_abs is not known (largest "
+                      "KL {})",
+                      figure(kl))};
 }
 
 TierCheck check_tolerance(const Comparison& comparison) {
@@ -207,6 +191,7 @@ TierCheck check_tolerance(const Comparison& comparison) {
     return {Tier::tolerance, std::nullopt,
             "rows are lists of a few tokens: max_abs and KL need the whole vocabulary"};
   }
+  if (!numbers_comparable(comparison)) return check_tolerance_by_kl(comparison);
   const ToleranceUse use = measure_tolerance(comparison);
   const std::string detail = fmt::format("largest max_abs {}, KL {} against the limits {}",
                                          figure(use.max_abs), figure(use.kl), limits);
@@ -237,7 +222,8 @@ TierCheck check_semantic(const Comparison& comparison, const TierCheck& token) {
     return text;
   };
   if (a != nullptr && b != nullptr && comparison.state == TraceState::complete &&
-      !a->tokens.empty() && steps_without_finite_entries(comparison) == 0) {
+      !a->tokens.empty() && steps_without_finite_entries(comparison) == 0 &&
+      steps_without_best(comparison) == 0) {
     const auto text_a = text_of(*a);
     if (text_a && text_a == text_of(*b)) {
       return {Tier::semantic, true, "the texts are equal though the tokens differ"};
@@ -300,7 +286,10 @@ std::vector<TierCheck> check_tiers(const RunContext& context) {
     different = {Tier::different, true, token.detail};
   }
   if (!any_holds && different.holds != true && inconclusive.holds == false) {
-    inconclusive = {Tier::inconclusive, true, "no tier is known to hold or to fail for good"};
+    inconclusive = {Tier::inconclusive, true,
+                    steps_without_best(comparison) > 0
+                        ? token.detail
+                        : "no tier is known to hold or to fail for good"};
   }
   tiers.push_back(std::move(different));
   tiers.push_back(std::move(inconclusive));
@@ -315,37 +304,6 @@ Tier strongest_tier(const std::vector<TierCheck>& tiers) {
     if (check.holds == true) return check.tier;
   }
   return Tier::inconclusive;
-}
-
-std::string describe_verdict(const Comparison& comparison) {
-  const auto& divergence = comparison.first_divergence;
-  const std::string parting =
-      divergence
-          ? fmt::format("at step {}: A goes on with {}, B with {} ({})", divergence->step,
-                        describe_token(comparison, divergence->token_a),
-                        describe_token(comparison, divergence->token_b), name_of(divergence->cause))
-          : std::string();
-  if (comparison.verdict == Tier::different && divergence) {
-    return fmt::format("different: the texts part {}", parting);
-  }
-  std::string text;
-  for (const TierCheck& check : comparison.tiers) {
-    if (check.tier == comparison.verdict) text = check.detail;
-  }
-  if (comparison.verdict == Tier::tolerance) {
-    text = fmt::format("the logits of {} stay within {}", counted(steps_of(comparison), "step"),
-                       describe_limits(comparison.policy));
-  }
-  if (comparison.verdict == Tier::token && !comparison.steps.empty() && !comparison.listed()) {
-    text += fmt::format(", while the logits drift by up to {}{}",
-                        figure(measure_tolerance(comparison).max_abs),
-                        has_undefined_entries(comparison) ? " where they are finite" : "");
-  }
-  text = fmt::format("{}: {}", name_of(comparison.verdict), text);
-  if (divergence) text += fmt::format("; the texts part {}", parting);
-  const std::string gap = describe_gap(comparison);
-  if (!gap.empty() && text.find(gap) == std::string::npos) text += fmt::format("; {}", gap);
-  return text;
 }
 
 }  // namespace driftscope

@@ -8,9 +8,13 @@
 #include <cmath>
 #include <utility>
 
+#include "analysis/compare/imported_side.h"
+
 namespace driftscope {
 
 namespace {
+
+constexpr const char* kLogProbabilities = "log_probability";
 
 std::size_t tokens_of(const Comparison& comparison, Lane lane) {
   for (const LaneView& view : comparison.lanes) {
@@ -21,9 +25,26 @@ std::size_t tokens_of(const Comparison& comparison, Lane lane) {
 
 }  // namespace
 
+bool numbers_comparable(const Comparison& comparison) {
+  const auto& a = comparison.imported_a;
+  const auto& b = comparison.imported_b;
+  if (!a && !b) return true;
+  const bool known_a = a && a->values == kLogProbabilities;
+  const bool known_b = b && b->values == kLogProbabilities;
+  // Rows that are normalised and rows that are not differ by that alone.
+  if (!comparison.listed()) return known_a == known_b;
+  return (known_a && known_b) || (a && b && a->values == kSampled && b->values == kSampled);
+}
+
+bool interned(const Comparison& comparison) {
+  return (comparison.imported_a && comparison.imported_a->interned) ||
+         (comparison.imported_b && comparison.imported_b->interned);
+}
+
 bool of_log_probabilities(const Comparison& comparison) {
   const auto states = [](const std::optional<ImportedSide>& side) {
-    return side && side->values == "log_probability";
+    return side && (side->values == kLogProbabilities || side->values == kPlaceholders ||
+                    side->values == kProbabilities || side->values == kSampled);
   };
   return states(comparison.imported_a) && states(comparison.imported_b);
 }
@@ -51,9 +72,17 @@ std::string_view metric_unit(const Comparison& comparison, const MetricSpec& spe
   return spec.unit == "logit" ? value_unit(comparison) : spec.unit;
 }
 
-bool not_known(const Comparison& comparison, const StepComparison& step, double value) {
+bool not_known(const Comparison& comparison, const StepComparison& step, const MetricSpec& spec,
+               double value) {
   const bool imported = comparison.imported_a || comparison.imported_b;
-  return imported && std::isnan(value) && step.metrics.health == RowHealth{};
+  if (!imported || !std::isnan(value)) return false;
+  if (step.metrics.health == RowHealth{}) return true;
+  const auto measured =
+      std::find_if(comparison.statistics.begin(), comparison.statistics.end(),
+                   [&](const RunStatistic& statistic) { return statistic.metric == spec.id; });
+  const bool nowhere = measured != comparison.statistics.end() && measured->count == 0;
+  const bool of_run = spec.needs_run && spec.id != "drift_excess";
+  return of_run || spec.id == "tie_ulps" || (nowhere && !numbers_comparable(comparison));
 }
 
 std::string describe_steps(const Comparison& comparison) {

@@ -10,7 +10,14 @@
 
 namespace driftscope {
 
-// Both sides are files that say that their values are log probabilities.
+// The values of both sides are of one kind, so that their differences mean something. Metrics that
+// need this are NaN where it is false. Always true of runs.
+[[nodiscard]] bool numbers_comparable(const Comparison& comparison);
+// Ids stand for places in a list of the pieces that occur, not in the model's vocabulary.
+[[nodiscard]] bool interned(const Comparison& comparison);
+
+// Both sides are files that say that their values are log probabilities, or whose probabilities
+// became those.
 [[nodiscard]] bool of_log_probabilities(const Comparison& comparison);
 
 // A text about logits ("Largest logit difference", "logits") in the words that fit the comparison:
@@ -24,9 +31,10 @@ namespace driftscope {
 [[nodiscard]] std::string_view metric_unit(const Comparison& comparison, const MetricSpec& spec);
 
 // A metric of this step that is NaN was not measured, rather than measured as NaN: a side was read
-// from a file, and no NaN or infinity in its rows accounts for it.
+// from a file, and either no NaN or infinity in its rows accounts for it, or the metric is one that
+// files cannot give (tie_ulps, what needs a reference lane, differences of numbers of two kinds).
 [[nodiscard]] bool not_known(const Comparison& comparison, const StepComparison& step,
-                             double value);
+                             const MetricSpec& spec, double value);
 
 // Of runs "38 of 60 planned". Of files, where nothing was planned: how many steps were compared,
 // how many each side holds, and why the others were not compared.

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "analysis/compare/conclusion.h"
+#include "analysis/compare/value_words.h"
 #include "kernels/base/display_text.h"
 
 namespace driftscope {
@@ -140,10 +141,13 @@ void add_sides(Block& block, const Comparison& comparison) {
 std::string token_line(const Comparison& comparison, char side, const std::optional<TokenId>& token,
                        double margin) {
   const std::string text = describe_token(comparison, token);
-  const std::string id = token ? fmt::format("id {}", token->value) : std::string();
+  // Places in the file's own list are no ids of the model.
+  const bool own = token && !interned(comparison);
+  const std::string id = own ? fmt::format("id {}", token->value) : std::string();
+  const bool imported = comparison.imported_a || comparison.imported_b;
   return fmt::format("{}  {}{}  {:<9}  margin {}", side, text,
                      std::string(width_of(text) < 24 ? 24 - width_of(text) : 0, ' '), id,
-                     figure(margin));
+                     imported && std::isnan(margin) ? "not known" : figure(margin));
 }
 
 void add_divergence(Block& block, const Comparison& comparison, std::string_view label,
@@ -245,6 +249,8 @@ void add_findings(Block& block, const Comparison& comparison) {
                               std::string_view{"imported_finding"},
                               std::string_view{"whole_rows_missing"},
                               std::string_view{"listed_differences"},
+                              std::string_view{"numbers_not_comparable"},
+                              std::string_view{"rows_shifted"},
                               std::string_view{"tokens_from_rows"},
                               std::string_view{"prompt_not_known"},
                               std::string_view{"differences_on_grid"},

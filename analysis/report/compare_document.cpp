@@ -113,7 +113,9 @@ Json step_to_json(const Comparison& comparison, const StepComparison& step) {
               {"token_b", step.token_b ? Json(step.token_b->value) : Json(nullptr)},
               {"flipped", step.flipped},
               {"metrics", metrics_to_json(step.metrics)},
-              {"max_abs_token", step.metrics.max_abs_token.value},
+              {"max_abs_token", std::isnan(metric_value(step.metrics, "max_abs"))
+                                    ? Json(nullptr)
+                                    : Json(step.metrics.max_abs_token.value)},
               {"health", health_to_json(step.metrics.health)},
               {"top_a", ranking_to_json(step.metrics.top_a)},
               {"top_b", ranking_to_json(step.metrics.top_b)},
@@ -165,38 +167,49 @@ Json split_to_json(const DriftSplit& split) {
           {"arithmetic_b", part(split.arithmetic_b)}};
 }
 
+// What files do not tell is null.
+Json prompt_to_json(const Comparison& comparison, const std::vector<TokenId>& prompt) {
+  const bool files = comparison.imported_a || comparison.imported_b;
+  return files && prompt.empty() ? Json(nullptr) : json_text::from_tokens(prompt);
+}
+
 Json document_of(const Comparison& comparison) {
-  return Json{{"document", "driftscope.compare"},
-              {"version", kDocumentVersion},
-              {"verdict", name_of(comparison.verdict)},
-              {"verdict_text", json_text::from_bytes(comparison.verdict_text)},
-              {"tiers", tiers_to_json(comparison)},
-              {"state", trace_state_name(comparison.state)},
-              {"first_divergence", divergence_to_json(comparison, comparison.first_divergence)},
-              {"first_flip", divergence_to_json(comparison, comparison.first_flip)},
-              {"steps", comparison.steps.size()},
-              {"planned_steps", comparison.planned_steps},
-              {"tokens_equal", comparison.tokens_equal},
-              {"metrics", statistics_to_json(comparison)},
-              {"rank_flips", rank_flips_to_json(comparison)},
-              {"envelope_diff", differences_to_json(comparison)},
-              {"findings", findings_to_json(comparison)},
-              {"control", control_to_json(comparison.control)},
-              {"reference", reference_to_json(comparison.reference)},
-              {"split", split_to_json(comparison.split)},
-              {"policy", policy_to_json(comparison.policy)},
-              {"model_a", json_text::from_bytes(comparison.model_a)},
-              {"model_b", json_text::from_bytes(comparison.model_b)},
-              {"config_a", json_text::embedded(comparison.config_a_json)},
-              {"config_b", json_text::embedded(comparison.config_b_json)},
-              {"vocabulary", comparison.vocabulary},
-              {"prompt_a", json_text::from_tokens(comparison.prompt_a)},
-              {"prompt_b", json_text::from_tokens(comparison.prompt_b)},
-              {"prompt_text", json_text::from_bytes(comparison.prompt_text)},
-              {"lanes", lanes_to_json(comparison)},
-              {"taps", taps_to_json(comparison)},
-              {"routes", routes_to_json(comparison.routes)},
-              {"command", json_text::from_bytes(comparison.command)}};
+  const bool files = comparison.imported_a || comparison.imported_b;
+  Json document{{"document", "driftscope.compare"},
+                {"version", kDocumentVersion},
+                {"verdict", name_of(comparison.verdict)},
+                {"verdict_text", json_text::from_bytes(comparison.verdict_text)},
+                {"tiers", tiers_to_json(comparison)},
+                {"state", trace_state_name(comparison.state)},
+                {"first_divergence", divergence_to_json(comparison, comparison.first_divergence)},
+                {"first_flip", divergence_to_json(comparison, comparison.first_flip)},
+                {"steps", comparison.steps.size()},
+                {"planned_steps", files ? Json(nullptr) : Json(comparison.planned_steps)},
+                {"tokens_equal", comparison.tokens_equal},
+                {"metrics", statistics_to_json(comparison)},
+                {"rank_flips", rank_flips_to_json(comparison)},
+                {"envelope_diff", differences_to_json(comparison)},
+                {"findings", findings_to_json(comparison)},
+                {"control", control_to_json(comparison.control)},
+                {"reference", reference_to_json(comparison.reference)},
+                {"split", split_to_json(comparison.split)},
+                {"policy", policy_to_json(comparison.policy)},
+                {"model_a", json_text::from_bytes(comparison.model_a)},
+                {"model_b", json_text::from_bytes(comparison.model_b)},
+                {"config_a", json_text::embedded(comparison.config_a_json)},
+                {"config_b", json_text::embedded(comparison.config_b_json)},
+                {"ids", interned(comparison) ? "interned" : "vocabulary"},
+                {"vocabulary", interned(comparison) ? Json(nullptr) : Json(comparison.vocabulary)},
+                {"prompt_a", prompt_to_json(comparison, comparison.prompt_a)},
+                {"prompt_b", prompt_to_json(comparison, comparison.prompt_b)},
+                {"prompt_text", json_text::from_bytes(comparison.prompt_text)},
+                {"lanes", lanes_to_json(comparison)},
+                {"taps", taps_to_json(comparison)},
+                {"routes", routes_to_json(comparison.routes)},
+                {"command", json_text::from_bytes(comparison.command)}};
+  // The list that interned ids are places in.
+  if (interned(comparison)) document["pieces"] = pieces_to_json(comparison.pieces);
+  return document;
 }
 
 }  // namespace

@@ -59,6 +59,9 @@ Json text_of_token(const Comparison& comparison, const std::optional<TokenId>& t
 Json divergence_to_json(const Comparison& comparison, const std::optional<Divergence>& divergence) {
   if (!divergence) return nullptr;
   const Divergence& d = *divergence;
+  // Of files no bound and no rows in flight are known.
+  const bool files = comparison.imported_a || comparison.imported_b;
+  const auto rows = [&](std::int64_t count) { return files ? Json(nullptr) : Json(count); };
   return Json{{"step", d.step},
               {"token_a", id_or_null(d.token_a)},
               {"token_b", id_or_null(d.token_b)},
@@ -73,9 +76,9 @@ Json divergence_to_json(const Comparison& comparison, const std::optional<Diverg
               {"p95_pair_drift", d.p95_pair_drift},
               {"drift_excess", d.drift_excess},
               {"tie_ulps", d.tie_ulps},
-              {"rounding_bound", d.rounding_bound},
-              {"rows_a", d.rows_a},
-              {"rows_b", d.rows_b},
+              {"rounding_bound", files ? Json(nullptr) : Json(d.rounding_bound)},
+              {"rows_a", rows(d.rows_a)},
+              {"rows_b", rows(d.rows_b)},
               {"cause", name_of(d.cause)},
               {"reason", json_text::from_bytes(d.reason)}};
 }

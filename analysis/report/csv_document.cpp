@@ -26,8 +26,9 @@ std::string text_cell(const Comparison& comparison, const std::optional<TokenId>
   return piece == nullptr ? "" : csv_text(escape_for_display(piece->bytes));
 }
 
-std::string id_cell(const std::optional<TokenId>& token) {
-  return token ? fmt::format("{}", token->value) : "";
+// Empty where ids are places in the file's own list.
+std::string id_cell(const Comparison& comparison, const std::optional<TokenId>& token) {
+  return token && !interned(comparison) ? fmt::format("{}", token->value) : "";
 }
 
 std::string number_cell(double value) {
@@ -47,13 +48,15 @@ std::string metric_cell(const Comparison& comparison, const StepComparison& step
   const auto& values = step.metrics.values;
   const double value =
       index < values.size() ? values[index] : std::numeric_limits<double>::quiet_NaN();
-  return not_known(comparison, step, value) ? "" : number_cell(value);
+  const MetricSpec& spec = metric_registry()[index];
+  return not_known(comparison, step, spec, value) ? "" : number_cell(value);
 }
 
 // Where max_abs was found; nowhere, if it is not known.
 std::string max_abs_token_cell(const Comparison& comparison, const StepComparison& step) {
-  if (not_known(comparison, step, metric_value(step.metrics, "max_abs"))) return "";
-  return id_cell(step.metrics.max_abs_token);
+  const MetricSpec& spec = metric_registry()[*metric_index("max_abs")];
+  if (not_known(comparison, step, spec, metric_value(step.metrics, "max_abs"))) return "";
+  return id_cell(comparison, step.metrics.max_abs_token);
 }
 
 }  // namespace
@@ -63,9 +66,9 @@ std::string csv_document(const Comparison& comparison) {
   for (const MetricSpec& spec : metric_registry()) csv += "," + csv_text(heading(comparison, spec));
   csv += '\n';
   for (const auto& step : comparison.steps) {
-    csv += fmt::format("{},{},{},{},{},{},{},{}", step->step, step->token_a.value,
-                       text_cell(comparison, step->token_a), step->choice_b.value,
-                       text_cell(comparison, step->choice_b), id_cell(step->token_b),
+    csv += fmt::format("{},{},{},{},{},{},{},{}", step->step, id_cell(comparison, step->token_a),
+                       text_cell(comparison, step->token_a), id_cell(comparison, step->choice_b),
+                       text_cell(comparison, step->choice_b), id_cell(comparison, step->token_b),
                        step->flipped ? 1 : 0, max_abs_token_cell(comparison, *step));
     for (std::size_t i = 0; i < metric_registry().size(); ++i) {
       csv += ',';

@@ -182,8 +182,12 @@ std::vector<double> computed_column(const Comparison& comparison, Value value) {
   return values;
 }
 
-// Of lists, differences are known of the tokens that both sides list.
+// Of lists, differences are known of the tokens that both sides list; of rows of two kinds, what is
+// left without the shift of each row.
 std::vector<html::Series> difference_series(const Comparison& comparison) {
+  if (!comparison.listed() && !numbers_comparable(comparison)) {
+    return {{"rms", "d", column(comparison, "centred_rms")}};
+  }
   if (!comparison.listed()) {
     return {{"max", "c", column(comparison, "max_abs")}, {"rms", "d", column(comparison, "rms")}};
   }
@@ -196,20 +200,32 @@ std::vector<html::Series> difference_series(const Comparison& comparison) {
            })}};
 }
 
+std::string difference_title(const Comparison& comparison) {
+  if (comparison.listed()) return "Difference of the logits that both sides list";
+  if (numbers_comparable(comparison)) return "Difference of the logits";
+  return "Difference of the rows, less the mean of each";
+}
+
+std::string difference_plot(const Comparison& comparison, const std::string& unit,
+                            std::int64_t marked) {
+  if (comparison.listed() && !numbers_comparable(comparison)) {
+    return "<p class=\"note\">Differences are not known: the sides' numbers are not of one kind."
+           "</p>\n";
+  }
+  return html::line_plot(difference_series(comparison),
+                         {.title = in_fitting_words(comparison, difference_title(comparison)),
+                          .unit = unit + ", logarithmic",
+                          .logarithmic = true,
+                          .marked_step = marked});
+}
+
 std::string plots_section(const Comparison& comparison) {
   const std::string unit(value_unit(comparison));
   const std::int64_t marked = comparison.first_divergence ? comparison.first_divergence->step
                               : comparison.first_flip     ? comparison.first_flip->step
                                                           : -1;
   std::string page = "<h2>Along the run</h2>\n";
-  page += html::line_plot(
-      difference_series(comparison),
-      {.title = in_fitting_words(comparison, comparison.listed()
-                                                 ? "Difference of the logits that both sides list"
-                                                 : "Difference of the logits"),
-       .unit = unit + ", logarithmic",
-       .logarithmic = true,
-       .marked_step = marked});
+  page += difference_plot(comparison, unit, marked);
   page += html::line_plot(
       {{"A", "a", column(comparison, "margin_a")}, {"B", "b", column(comparison, "margin_b")}},
       {.title = "Margin of the best token",
@@ -237,7 +253,7 @@ const StepComparison* chosen_step(const Comparison& comparison) {
     double largest = 0.0;
     for (const auto& step : comparison.steps) {
       const double size = largest_listed_difference(step->metrics);
-      if (!(size > largest)) continue;  // also where it is not known
+      if (!(size > largest) || !numbers_comparable(comparison)) continue;  // or not known
       largest = size;
       wanted = step->step;
     }

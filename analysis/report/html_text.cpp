@@ -83,11 +83,12 @@ std::string ribbon(const Comparison& comparison, const LaneView& lane, std::stri
   const std::size_t shown = std::min(lane.tokens.size(), kRibbonTokens);
   for (std::size_t i = 0; i < shown; ++i) {
     const bool here = static_cast<std::int64_t>(i) == marked;
-    html += fmt::format("<span{} title=\"step {}, id {}\">{}</span>",
+    const std::string id = interned(comparison) ? "" : fmt::format(", id {}", lane.tokens[i].value);
+    html += fmt::format("<span{} title=\"step {}{}\">{}</span>",
                         here                                                   ? " class=\"parted\""
                         : marked >= 0 && static_cast<std::int64_t>(i) > marked ? " class=\"after\""
                                                                                : "",
-                        i, lane.tokens[i].value, escape(token_text(comparison, lane.tokens[i])));
+                        i, id, escape(token_text(comparison, lane.tokens[i])));
   }
   if (shown < lane.tokens.size()) {
     html += fmt::format(" <i>… and {} more</i>", lane.tokens.size() - shown);
@@ -146,15 +147,18 @@ std::string token_ribbons(const Comparison& comparison) {
 }
 
 std::string ranking_table(const Comparison& comparison, const StepComparison& step) {
+  const bool ids = !interned(comparison);
   std::string html = in_fitting_words(
       comparison,
-      "<table><thead><tr><th>token</th><th>id</th><th>rank A</th><th>rank B</th><th>logit A</th>"
-      "<th>logit B</th><th>B − A</th></tr></thead><tbody>\n");
+      fmt::format("<table><thead><tr><th>token</th>{}<th>rank A</th><th>rank B</th>"
+                  "<th>logit A</th><th>logit B</th><th>B − A</th></tr></thead><tbody>\n",
+                  ids ? "<th>id</th>" : ""));
   for (const RankedRow& row : ranked_rows(step.metrics)) {
-    const bool both = row.logit_a && row.logit_b;
-    html += fmt::format("<tr{}><td class=\"text\">{}</td><td>{}</td>{}{}{}{}<td>{}</td></tr>\n",
+    const bool both = row.logit_a && row.logit_b && numbers_comparable(comparison);
+    html += fmt::format("<tr{}><td class=\"text\">{}</td>{}{}{}{}{}<td>{}</td></tr>\n",
                         row.rank_a != row.rank_b ? " class=\"moved\"" : "",
-                        escape(token_text(comparison, row.token)), row.token.value,
+                        escape(token_text(comparison, row.token)),
+                        ids ? fmt::format("<td>{}</td>", row.token.value) : "",
                         rank_cell(row.rank_a), rank_cell(row.rank_b), logit_cell(row.logit_a),
                         logit_cell(row.logit_b), both ? figure(*row.logit_b - *row.logit_a) : "–");
   }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/capture/capture.h"
+#include "analysis/compare/imported_side.h"
 #include "analysis/report/documents.h"
 #include "app/cli/command.h"
 #include "kernels/base/display_text.h"
@@ -27,6 +28,13 @@ std::string piece_text(const CaptureHeader& header, TokenId id) {
   return fmt::format(" \"{}\"", escape_for_display(header.pieces[at]));
 }
 
+// The lane's tokens are named by text, and ids are places in the capture's own list.
+bool is_interned(const CaptureReader& reader) {
+  const CaptureLaneInfo* lane = reader.lane(Lane::a);
+  const auto side = lane == nullptr ? std::nullopt : imported_side(lane->lane.envelope_json);
+  return side && side->interned;
+}
+
 std::string overview(const InspectOptions& options, const CaptureReader& reader) {
   const CaptureHeader& header = reader.header();
   std::error_code code;
@@ -34,8 +42,14 @@ std::string overview(const InspectOptions& options, const CaptureReader& reader)
   std::string out = fmt::format(
       "{}\n  format         driftscope-capture {}, {} bytes, {}, created {}\n", options.file,
       reader.format_version(), bytes, trace_state_name(reader.state()), header.created);
-  out += fmt::format("  vocabulary     {}{}\n", header.vocabulary,
-                     header.pieces.empty() ? "" : " (with token pieces)");
+  if (is_interned(reader)) {
+    out +=
+        fmt::format("  vocabulary     not known; {} tokens are listed, by text (ids: interned)\n",
+                    header.vocabulary);
+  } else {
+    out += fmt::format("  vocabulary     {}{}\n", header.vocabulary,
+                       header.pieces.empty() ? "" : " (with token pieces)");
+  }
   out += fmt::format("  prompt         {} ids{}\n", header.prompt_a.size(),
                      header.prompt_text.empty()
                          ? ""
@@ -88,6 +102,7 @@ Result<std::string> plans_text(const CaptureReader& reader) {
 
 Result<std::string> step_text(const CaptureReader& reader, std::int64_t step) {
   std::string out;
+  const bool interned = is_interned(reader);
   for (const CaptureLaneInfo& lane : reader.lanes()) {
     if (step >= lane.steps_complete) continue;
     auto top = reader.top(lane.lane.lane, step);
@@ -95,7 +110,8 @@ Result<std::string> step_text(const CaptureReader& reader, std::int64_t step) {
     out += fmt::format("lane {} step {}\n", lane_name(lane.lane.lane), step);
     for (std::size_t rank = 0; rank < top->size() && rank < 10; ++rank) {
       const RankedToken& entry = (*top)[rank];
-      out += fmt::format("  {:>3} {:>8} {:>14}{}\n", rank + 1, entry.token.value, entry.logit,
+      const std::string id = interned ? "" : fmt::format(" {:>8}", entry.token.value);
+      out += fmt::format("  {:>3}{} {:>14}{}\n", rank + 1, id, entry.logit,
                          piece_text(reader.header(), entry.token));
     }
     if (reader.header().routes.layers.empty()) continue;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -84,6 +85,34 @@ TEST_F(ImportCommand, AnswersOpenEverywhereAndSayWhatTheyLack) {
     const ProgramResult exported = run({"export", "out.h5", "--to", format, "-o", "out." + format});
     EXPECT_EQ(exported.exit_code, 0) << format << ": " << exported.err;
   }
+}
+
+TEST_F(ImportCommand, OtherQuestionsAreOtherTasks) {
+  const auto exchange = [](const std::string& question) {
+    return R"({"request":{"model":"m","messages":[{"role":"user","content":")" + question +
+           R"("}]},"response":)" + kAnswer + "}";
+  };
+  write_file(scratch.file("a.json"), exchange("one"));
+  write_file(scratch.file("b.json"), exchange("two"));
+  ASSERT_EQ(run({"import", "a.json", "b.json", "-o", "out.h5"}).exit_code, 0);
+  EXPECT_EQ(run({"vendor", "a.json", "b.json"}).exit_code, 3);
+  const ProgramResult compared = run({"compare", "out.h5"});
+  EXPECT_EQ(compared.exit_code, 3) << "as vendor says";
+  EXPECT_NE(compared.out.find("different tasks"), std::string::npos) << compared.out;
+  EXPECT_EQ(compared.out.find("prompt is not known"), std::string::npos) << compared.out;
+  EXPECT_EQ(compared.out.find(" id "), std::string::npos) << "places in a list are no ids";
+}
+
+TEST_F(ImportCommand, NanIsInTheHeadline) {
+  write_file(scratch.file("a.npy"), npy_f32(1, 3, {1, 2, 0}));
+  write_file(scratch.file("b.npy"), npy_f32(1, 3, {std::nanf(""), 2, 0}));
+  ASSERT_EQ(run({"import", "a.npy", "b.npy", "-o", "out.h5"}).exit_code, 0);
+  const ProgramResult compared = run({"compare", "out.h5", "--json"});
+  EXPECT_EQ(compared.exit_code, 3);
+  const Json document = Json::parse(compared.out);
+  EXPECT_NE(document["verdict_text"].get<std::string>().find("NaN in the rows of B"),
+            std::string::npos);
+  EXPECT_TRUE(document["planned_steps"].is_null());
 }
 
 TEST_F(ImportCommand, ScoredLogitsComeBack) {

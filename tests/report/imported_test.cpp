@@ -14,6 +14,7 @@
 #include "analysis/compare/value_words.h"
 #include "analysis/report/documents.h"
 #include "tests/report/sample_comparison.h"
+#include "tests/report/schema_check.h"
 
 namespace driftscope {
 namespace {
@@ -50,6 +51,7 @@ Comparison answers() {
   c.statistics = {{.metric = "max_abs", .count = 0},
                   {.metric = "margin_a", .count = 1, .maximum = 1.0, .argmax_step = 0}};
   c.verdict = Tier::different;
+  c.pieces = {{TokenId{1}, "one"}, {TokenId{2}, "two"}, {TokenId{3}, "three"}};
   return c;
 }
 
@@ -97,10 +99,12 @@ TEST(ImportedCsv, WhatIsNotKnownIsAnEmptyField) {
         "tie_ulps [ulp]", "error_a [nat]", "different_entries [count]", "drift_excess"}) {
     EXPECT_EQ(cell(rows, 1, head), "") << head;
   }
-  // Of step 1 nothing but the tokens.
-  EXPECT_EQ(cell(rows, 2, "token_a"), "2");
-  EXPECT_EQ(cell(rows, 2, "choice_b"), "3");
-  EXPECT_EQ(cell(rows, 2, "token_b"), "3");
+  // Of step 1 nothing but the tokens, by text: their places in the list are no ids of the model.
+  for (const char* head : {"token_a", "choice_b", "token_b"}) {
+    EXPECT_EQ(cell(rows, 2, head), "") << head;
+  }
+  EXPECT_EQ(cell(rows, 2, "text_a"), "two");
+  EXPECT_EQ(cell(rows, 2, "text_b"), "three");
   EXPECT_EQ(cell(rows, 2, "flipped"), "1");
   for (std::size_t i = 7; i < rows[2].size(); ++i) EXPECT_EQ(rows[2][i], "") << rows[0][i];
 }
@@ -112,6 +116,16 @@ TEST(ImportedCsv, AMeasuredNanOfWholeRowsStaysNan) {
   measured->metrics.health.nan_a = 1;  // A's row holds a NaN, and kl_ab is NaN because of it
   c.steps[1] = measured;
   EXPECT_EQ(cell(rows_of(csv_document(c)), 2, "kl_ab [nat]"), "NaN");
+  // What no file can give was not measured, whatever the rows hold.
+  measured = std::make_shared<StepComparison>(*measured);
+  for (const char* id : {"tie_ulps", "error_a", "weights_kl", "noise_ratio"}) {
+    measured->metrics.values[*metric_index(id)] = std::numeric_limits<double>::quiet_NaN();
+  }
+  c.steps[1] = measured;
+  for (const char* head :
+       {"tie_ulps [ulp]", "error_a [logit]", "weights_kl [nat]", "noise_ratio"}) {
+    EXPECT_EQ(cell(rows_of(csv_document(c)), 2, head), "") << head;
+  }
   measured = std::make_shared<StepComparison>(*measured);
   measured->metrics.health = {};
   c.steps[1] = measured;
@@ -156,6 +170,43 @@ TEST(ImportedJson, UnitsAreThoseOfTheValues) {
   EXPECT_EQ(unit(c), "nat");
   c.imported_a = c.imported_b = side("logit");
   EXPECT_EQ(unit(c), "logit");
+}
+
+TEST(ImportedHtml, PlacesInAListAreNoIds) {
+  Comparison c = answers();
+  const std::string interned = html_document(c, {});
+  EXPECT_THAT(interned, Not(HasSubstr("<th>id</th>")));
+  EXPECT_THAT(interned, Not(HasSubstr(", id ")));
+  EXPECT_THAT(interned, HasSubstr("two"));
+  c.imported_a->interned = c.imported_b->interned = false;
+  EXPECT_THAT(html_document(c, {}), HasSubstr("<th>id</th>"));
+  EXPECT_THAT(html_document(c, {}), HasSubstr(", id 2"));
+}
+
+TEST(ImportedHtml, NumbersOfTwoKindsHaveNoDifference) {
+  Comparison c = answers();
+  c.imported_b = side("placeholder");
+  const std::string html = html_document(c, {});
+  EXPECT_THAT(html, HasSubstr("the sides' numbers are not of one kind"));
+  EXPECT_THAT(html, Not(HasSubstr("that both sides list")));
+}
+
+TEST(ImportedJson, WhatFilesDoNotTellIsNull) {
+  const Json json = Json::parse(compare_document(answers(), {.per_step = true}));
+  EXPECT_EQ(testing::schema_problem(testing::load_schema("compare.schema.json"), json), "");
+  EXPECT_EQ(json["ids"], "interned");
+  EXPECT_EQ(json["pieces"]["2"], "two");
+  for (const char* field : {"planned_steps", "vocabulary", "prompt_a", "prompt_b"}) {
+    EXPECT_TRUE(json[field].is_null()) << field;
+  }
+  for (const char* field : {"rounding_bound", "rows_a", "rows_b"}) {
+    EXPECT_TRUE(json["first_divergence"][field].is_null()) << field;
+  }
+  EXPECT_TRUE(json["per_step"][0]["max_abs_token"].is_null());
+  const Json run = Json::parse(compare_document(testing::handmade_comparison(), {}));
+  EXPECT_EQ(run["ids"], "vocabulary");
+  EXPECT_FALSE(run.contains("pieces"));
+  EXPECT_EQ(run["first_divergence"]["rows_a"], 0);
 }
 
 TEST(ImportedCsv, AnEqualValueIsZeroWithoutASign) {

@@ -80,7 +80,11 @@ TableCell TopKModel::cell(int row, int column) const {
       return {.text = quoted_token(*m_comparison, r.token), .emphasis = emphasis};
     }
     case id:
-      return {.text = QString::number(r.token.value), .number = true, .emphasis = Emphasis::muted};
+      // Places in the list of an import are no ids of the model.
+      return {
+          .text = interned(*m_comparison) ? QStringLiteral("–") : QString::number(r.token.value),
+          .number = true,
+          .emphasis = Emphasis::muted};
     case rank_a:
       return rank_cell(r.rank_a, r.rank_b);
     case rank_b:
@@ -94,8 +98,9 @@ TableCell TopKModel::cell(int row, int column) const {
               .number = true,
               .emphasis = Emphasis::side_b};
     case difference:
-      return {.text = both ? short_number(double{r.logit_b} - double{r.logit_a}, 3)
-                           : QStringLiteral("–"),
+      return {.text = both && numbers_comparable(*m_comparison)
+                          ? short_number(double{r.logit_b} - double{r.logit_a}, 3)
+                          : QStringLiteral("–"),
               .number = true};
     case column_total:
       break;

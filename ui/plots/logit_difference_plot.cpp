@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "analysis/compare/listed_step.h"
+#include "analysis/compare/value_words.h"
 #include "ui/models/fitting_words.h"
 #include "ui/models/navigation.h"
 #include "ui/models/token_text.h"
@@ -34,9 +35,11 @@ LogitDifferencePlot::LogitDifferencePlot(QWidget* parent)
 void LogitDifferencePlot::rebuild() {
   const Theme& t = theme();
   const bool lists = comparison() && comparison()->listed();
+  // Not known is no NaN.
+  const bool marked = !lists && (!comparison() || numbers_comparable(*comparison()));
   m_largest.set_style(
-      {.colour = t.series, .shape = QCPScatterStyle::ssDisc, .mark_non_finite = !lists}, t);
-  m_rms.set_style({.colour = t.series_three, .pen = Qt::DashLine, .mark_non_finite = !lists}, t);
+      {.colour = t.series, .shape = QCPScatterStyle::ssDisc, .mark_non_finite = marked}, t);
+  m_rms.set_style({.colour = t.series_three, .pen = Qt::DashLine, .mark_non_finite = marked}, t);
   m_centred.set_style(
       {.colour = t.series_two, .shape = QCPScatterStyle::ssTriangle, .mark_non_finite = !lists}, t);
   m_unhealthy.set_colour(t.non_finite);
@@ -79,8 +82,8 @@ void LogitDifferencePlot::fill_from_rows(const Comparison& c) {
 void LogitDifferencePlot::fill_from_lists(const Comparison& c) {
   StepValues largest, chosen;
   for (const auto& step : c.steps) {
-    largest.push_back(largest_listed_difference(step->metrics));
-    chosen.push_back(listed_difference(step->metrics, step->token_a));
+    largest.push_back(largest_listed_difference(c, step->metrics));
+    chosen.push_back(listed_difference(c, step->metrics, step->token_a));
   }
   m_scale = RailScale({});
   m_scale.include(largest);
@@ -121,8 +124,10 @@ QString LogitDifferencePlot::empty_reason() const {
   const StepValues& largest = m_largest.values();
   const bool known =
       std::any_of(largest.begin(), largest.end(), [](double v) { return !std::isnan(v); });
-  return known ? QString()
-               : QStringLiteral("Not known: no token has a value on both sides at any step");
+  if (known) return {};
+  return numbers_comparable(*comparison())
+             ? QStringLiteral("Not known: no token has a value on both sides at any step")
+             : QStringLiteral("Not known: the sides' numbers are not of one kind");
 }
 
 QString LogitDifferencePlot::readout(std::int64_t step) const {
@@ -140,8 +145,9 @@ QString LogitDifferencePlot::readout(std::int64_t step) const {
 
 QString LogitDifferencePlot::readout_of_lists(const StepComparison& row) const {
   return QStringLiteral("largest %1, A's token %2")
-      .arg(value_with_unit(*comparison(), largest_listed_difference(row.metrics), 3),
-           value_with_unit(*comparison(), listed_difference(row.metrics, row.token_a), 3));
+      .arg(value_with_unit(*comparison(), largest_listed_difference(*comparison(), row.metrics), 3),
+           value_with_unit(*comparison(),
+                           listed_difference(*comparison(), row.metrics, row.token_a), 3));
 }
 
 QString LogitDifferencePlot::summary() const {

@@ -122,8 +122,14 @@ std::string envelope_of(const ImportSide& side, const std::string& values, bool 
               {"tokens", side.rows && side.rows->tokens.empty() ? "best of each row" : "given"},
               {"scored", side.scored},
               {"lossy", side.lossy}};
+  if (side.placeholders) import["placeholders"] = true;
   for (const auto& [name, value] : side.import_facts) import[name] = json_text::from_bytes(value);
   if (!side.prompt_text.empty()) import["prompt_text"] = json_text::from_bytes(side.prompt_text);
+  if (!side.request_prompt.empty()) {
+    import["request_prompt"] = json_text::from_bytes(side.request_prompt);
+  }
+  // Also where /prompt/ids has none, as its ids would be read as places in /vocab.
+  if (!side.prompt_ids.empty()) import["prompt_ids"] = side.prompt_ids;
   if (side.rows && steps < side.rows->rows) {
     import["rows_of_file"] = side.rows->rows;
   }
@@ -255,7 +261,8 @@ Result<CaptureHeader> header_of(const std::vector<ImportSide>& sides, const Plan
   header.vocabulary = plan.vocabulary;
   header.prompt_a = prompt_of(sides.front(), sides, interned);
   header.prompt_b = prompt_of(sides.back(), sides, interned);
-  header.prompt_text = sides.front().prompt_text;
+  header.prompt_text =
+      !sides.front().prompt_text.empty() ? sides.front().prompt_text : sides.front().request_prompt;
   if (plan.table) header.pieces = plan.table->pieces();
   Json lanes = Json::array();
   std::int64_t longest = 0;

@@ -29,11 +29,13 @@ struct ImportSide {
   std::string format;
   std::string values = "not_stated";
   std::string model;
-  std::string prompt_text;
+  std::string prompt_text;     // as the server repeats it
+  std::string request_prompt;  // what was asked for, where the file has the request
   std::vector<std::int64_t> prompt_ids;
   std::string stop = "steps";  // as the server said; "steps": not known
   bool scored = false;
   bool lossy = false;
+  bool placeholders = false;  // every value is 0 and was not measured
   std::vector<Finding> findings;
   std::vector<std::pair<std::string, std::string>> facts;  // into the envelope, as texts
   std::vector<std::pair<std::string, std::string>> import_facts;

@@ -102,7 +102,9 @@ Result<ImportSide> import_side(const Response& response, std::size_t choice) {
   side.values = response.scale == LogprobScale::logit ? "logit" : "log_probability";
   side.model = response.model;
   side.scored = by_prompt;
+  side.placeholders = response.fake_certainty;
   if (response.prompt_text) side.prompt_text = *response.prompt_text;
+  side.request_prompt = response.request.prompt;
   if (!by_prompt) side.prompt_ids = response.prompt_ids;
   if (answer != nullptr && !answer->finish_reason.empty()) side.stop = answer->finish_reason;
   for (const ResponseStep& step : by_prompt ? response.prompt_steps : channel->steps) {
