@@ -2,6 +2,7 @@
 #include "analysis/import/response_lines.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "analysis/import/json_document.h"
@@ -227,6 +228,60 @@ std::size_t steps_left_out(const std::vector<Response>& responses) {
   return count;
 }
 
+// Values are as precise as a response's longest one (response_grade.cpp). Where the chosen ones are
+// short, the alternatives may be longer, or may be none of the powers of two that these are.
+class ChosenPrecision {
+ public:
+  void add(const ResponseStep& step) {
+    const Logprob& value = step.logprob;
+    if (value.state != LogprobState::number) return;
+    m_most = std::max(m_most, value.decimals);
+    m_values.push_back(value.value);
+  }
+  // Decides as the whole reading would only with the alternatives.
+  [[nodiscard]] bool may_mislead(const std::vector<std::string_view>& left_out) const {
+    constexpr int kFine = 6;  // what a longer one could change is below any drift that matters
+    if (m_most < 0 || m_most > kFine) return false;
+    const double scale = std::ldexp(1.0, m_most);
+    const bool powers = std::all_of(m_values.begin(), m_values.end(), [&](double value) {
+      return value * scale == std::round(value * scale);
+    });
+    return powers || std::any_of(left_out.begin(), left_out.end(),
+                                 [&](std::string_view text) { return holds_longer(text); });
+  }
+
+ private:
+  [[nodiscard]] bool holds_longer(std::string_view text) const {
+    for (std::size_t at = text.find('.'); at != std::string_view::npos; at = text.find('.', at)) {
+      const std::size_t begin = ++at;
+      while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+      const bool power = at < text.size() && (text[at] == 'e' || text[at] == 'E');
+      if (power || static_cast<int>(at - begin) > m_most) return true;
+    }
+    return false;
+  }
+
+  int m_most = -1;
+  std::vector<double> m_values;
+};
+
+bool alternatives_decide(const std::vector<Response>& responses) {
+  for (const Response& response : responses) {
+    ChosenPrecision precision;
+    std::vector<std::string_view> left_out;
+    for (const ResponseChoice& choice : response.choices) {
+      for (const ResponseChannel* channel : {&choice.content, &choice.reasoning, &choice.refusal}) {
+        for (const ResponseStep& step : channel->steps) {
+          precision.add(step);
+          if (step.alternatives_left_out > 0) left_out.push_back(step.alternatives_text);
+        }
+      }
+    }
+    if (!left_out.empty() && precision.may_mislead(left_out)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 LineReader::LineReader() : m_memory(std::make_unique<Memory>()) {}
@@ -242,8 +297,9 @@ std::vector<Response> LineReader::read_without_alternatives(const ResponseLine& 
   m_memory->document.leave_out("top_logprobs");
   std::vector<Response> responses = responses_of(line, name, m_memory->document);
   // A list that is no step's has another meaning; then all is read.
-  if (steps_left_out(responses) == m_memory->document.arrays_left_out()) return responses;
-  return read(line, name);
+  const bool whole = steps_left_out(responses) != m_memory->document.arrays_left_out() ||
+                     alternatives_decide(responses);
+  return whole ? read(line, name) : responses;
 }
 
 void LineReader::add_alternatives(ResponseStep& step) { read_left_out(step, m_memory->of_step); }

@@ -124,6 +124,37 @@ Files batch_files(bool shuffled) {
   return files;
 }
 
+// The chosen value as printed, and that of one alternative.
+std::string printed(const std::string& chosen, const std::string& other) {
+  return R"({"object":"chat.completion","choices":[{"index":0,"message":{"content":"x"},)"
+         R"("finish_reason":"stop","logprobs":{"content":[{"token":"x","logprob":)" +
+         chosen + R"(,"top_logprobs":[{"token":"x","logprob":)" + chosen +
+         R"(},{"token":"y","logprob":)" + other + "}]}]}}]}\n";
+}
+
+// Zeros at a value's end are not printed: how fine the values are, the longest of all tells.
+TEST(ResponseStream, AlternativesTellHowFineTheChosenValuesAre) {
+  SerialParallel serial;
+  const struct {
+    const char *a, *b, *other;
+    Tier tier;
+  } cases[] = {
+      {"-0.6", "-0.5", "-3.1", Tier::tolerance},  // to one decimal both may be -0.55
+      {"-0.6", "-0.5", "-3.1234", Tier::token},  {"-0.75", "-0.76", "-3.1234", Tier::token},
+      {"-0.6", "-0.5", "-1.25e-1", Tier::token}, {"-0.5", "-0.5", "-3.3", Tier::tolerance},
+  };
+  for (const auto& one : cases) {
+    std::string a = printed(one.a, one.other), b = printed(one.b, one.other);
+    a += a;  // a file of lines has two or more
+    b += b;
+    const PairedSides lines = streamed(a, b, serial);
+    ASSERT_EQ(lines.pairs.size(), 2U);
+    EXPECT_EQ(lines.pairs[0].comparison.tier, one.tier)
+        << one.a << ' ' << one.b << ' ' << one.other;
+    EXPECT_EQ(as_text(lines.pairs), as_text(in_memory(a, b).pairs));
+  }
+}
+
 TEST(ResponseStream, GivesWhatIsGivenInMemory) {
   SerialParallel serial;
   for (const bool shuffled : {false, true}) {
