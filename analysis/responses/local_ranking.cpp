@@ -125,6 +125,11 @@ class Ranker {
     return rank.within == static_cast<std::int64_t>(m_out.values);
   }
 
+  [[nodiscard]] bool misses_many(const LocalRank& rank) const {
+    const double misses = static_cast<double>(m_out.values) - static_cast<double>(rank.within);
+    return std::exp(-misses) * static_cast<double>(m_run - 1) <= kSignificance;
+  }
+
   // Tokens whose values are nearer to one configuration than to the other, by their mean |Δ|.
   void count_nearer(const LocalLogprobs& best, const LocalLogprobs& other, LocalRank& rank) const {
     double to_best = 0.0;
@@ -164,7 +169,7 @@ class Ranker {
     for (std::size_t r = 1; r < m_run; ++r) {
       LocalRank& rank = m_out.ranks[r];
       rank.corrected_p = corrected[r - 1];
-      const bool apart = best_exact ? !exact(rank) && !rank.within_print
+      const bool apart = best_exact ? !exact(rank) && (!rank.within_print || misses_many(rank))
                                     : m_out.ranks[0].mean_abs <= 0.5 * rank.distance &&
                                           rank.corrected_p <= kSignificance;
       if (apart) rank.standing = LocalStanding::told_apart;
@@ -308,9 +313,44 @@ double sign_test(std::int64_t k, std::int64_t n) {
   return std::min(1.0, sum);
 }
 
+namespace {
+
+// The values of answers among them.
+LocalLogprobs chosen(const LocalLogprobs& all, const std::vector<VendorValue>& values) {
+  LocalLogprobs out{.temperature = all.temperature, .values = {}};
+  for (std::size_t i = 0; i < all.values.size(); ++i) {
+    if (!values[i].raw) out.values.push_back(all.values[i]);
+  }
+  return out;
+}
+
+std::vector<LocalCandidate> without_prompts(std::span<const LocalCandidate> candidates,
+                                            const VendorEvidence& evidence) {
+  std::vector<LocalCandidate> out(candidates.begin(), candidates.end());
+  for (LocalCandidate& candidate : out) {
+    candidate.plain = chosen(candidate.plain, evidence.values);
+    candidate.fitted = chosen(candidate.fitted, evidence.values);
+    if (candidate.stated) candidate.stated = chosen(*candidate.stated, evidence.values);
+  }
+  return out;
+}
+
+}  // namespace
+
 LocalRanking rank_candidates(const VendorEvidence& evidence,
                              std::span<const LocalCandidate> candidates) {
-  return Ranker(evidence, candidates).run();
+  LocalRanking all = Ranker(evidence, candidates).run();
+  VendorEvidence answers = evidence;
+  const auto of_prompts = std::erase_if(answers.values, [](const VendorValue& v) { return v.raw; });
+  if (of_prompts == 0 || answers.values.empty() || all.verdict == LocalVerdict::exact) return all;
+  const auto those = without_prompts(candidates, evidence);
+  LocalRanking alone = Ranker(answers, those).run();
+  if (alone.verdict != LocalVerdict::exact) return all;
+  alone.sentence += fmt::format(
+      "; the {} logprobs of the prompt do not all fit it and are left out (another temperature, or "
+      "another computation of the prompt)",
+      of_prompts);
+  return alone;
 }
 
 }  // namespace driftscope

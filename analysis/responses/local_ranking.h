@@ -8,15 +8,18 @@
 // log-softmax in f32.
 //
 // The best configuration is told apart from another one if it fits exactly, that one does not, and
-// somewhere the two lie farther apart than printing is wide (twice the tolerance above); or, where
-// none fits exactly, if
+// either somewhere the two lie farther apart than printing is wide (twice the tolerance above), or
+// the other misses so many values that arithmetic like it, rounded a little otherwise, would hit
+// all of them in fewer than 5% of cases (e^-misses, times the configurations); or, where none fits
+// exactly, if
 //   - the best is nearer to the vendor than half of what lies between the two (mean over the same
 //     values): by the triangle inequality the other one then is farther away, whatever error the
 //     vendor's own arithmetic makes; and
 //   - more tokens are nearer to the best than to the other one, by a one-sided sign test at 5%
 //     after Holm's correction over the configurations (tokens taken as independent).
 // What cannot be told apart from the best is named with it; if that is everything, or there are no
-// numbers, the answer is "unobservable".
+// numbers, the answer is "unobservable". Where the values of the answers alone are fitted exactly
+// and those of the prompts beside them are not, the prompts' are left out and the sentence says so.
 #pragma once
 
 #include <cstdint>

@@ -124,6 +124,43 @@ TEST(Ranking, ATemperatureDoesNotBearOnRawValues) {
   EXPECT_EQ(rank_candidates(evidence, candidates).temperature_use, TemperatureUse::stated);
 }
 
+// All lie within one printed decimal of each other; the other one prints otherwise at `misses` of
+// ten.
+LocalRanking coarse_ranking(std::size_t misses) {
+  auto evidence = evidence_of(std::vector<double>(10, -1.0));
+  for (VendorValue& value : evidence.values) value.tolerance = 0.05;
+  std::vector<double> other(10, -1.04);
+  for (std::size_t i = 0; i < misses; ++i) other[i] = -1.06;
+  const std::vector<LocalCandidate> candidates{
+      candidate_with("same", std::vector<double>(10, -1.04)), candidate_with("other", other)};
+  return rank_candidates(evidence, candidates);
+}
+
+// e^-3 is 0.0498 and e^-2 0.135.
+TEST(Ranking, ManyMissesBesideAnExactFitTellApart) {
+  EXPECT_EQ(coarse_ranking(2).ranks[1].standing, LocalStanding::leading);
+  EXPECT_EQ(coarse_ranking(3).ranks[1].standing, LocalStanding::told_apart);
+  EXPECT_EQ(coarse_ranking(3).verdict, LocalVerdict::exact);
+}
+
+TEST(Ranking, PromptsThatDoNotFitAreLeftOutBesideAnswersThatDo) {
+  auto evidence = evidence_of(std::vector<double>(20, -1.0));
+  std::vector<double> same(20, -1.0);
+  for (std::size_t i = 0; i < 10; ++i) {
+    evidence.values[i].raw = true;
+    same[i] = -1.5;
+  }
+  const std::vector<LocalCandidate> candidates{candidate_with("far", std::vector<double>(20, -1.1)),
+                                               candidate_with("same", same)};
+  const LocalRanking ranking = rank_candidates(evidence, candidates);
+  EXPECT_EQ(ranking.verdict, LocalVerdict::exact);
+  EXPECT_EQ(ranking.ranks[0].candidate, 1U);
+  EXPECT_EQ(ranking.values, 10U);
+  EXPECT_NE(ranking.sentence.find("the 10 logprobs of the prompt do not all fit"),
+            std::string::npos)
+      << ranking.sentence;
+}
+
 TEST(Ranking, AnExactFitExcludesWhatIsNoFit) {
   const auto evidence = evidence_of(std::vector<double>(10, -1.0));
   std::vector<double> off(10, -1.00004);
