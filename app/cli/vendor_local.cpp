@@ -161,6 +161,12 @@ class LocalComparison {
       auto prompt = prompt_of(response, sequence.prompt_from);
       if (!prompt) return tl::unexpected(prompt.error());
       sequence.prompt = std::move(*prompt);
+      if (const auto place = other_prompt(response, sequence.prompt.ids)) {
+        m_notes.push_back(
+            fmt::format("{}: lists other ids for its prompt than those given, from "
+                        "token {} on; what follows is of those given",
+                        escape_for_display(response.source), *place));
+      }
       for (const std::string& note : sequence.answer.notes) {
         m_notes.push_back(fmt::format("{}: {}", escape_for_display(sequence.name), note));
       }

@@ -249,4 +249,14 @@ Result<std::vector<VendorValue>> VendorVocabulary::map_prompt(
   return std::move(out.values);
 }
 
+std::optional<std::size_t> other_prompt(const Response& response, const std::vector<TokenId>& ids) {
+  const std::vector<std::int64_t>& listed = response.prompt_ids;
+  if (listed.empty()) return std::nullopt;
+  const auto [of_file, of_prompt] =
+      std::mismatch(listed.begin(), listed.end(), ids.begin(), ids.end(),
+                    [](std::int64_t a, TokenId b) { return a == b.value; });
+  if (of_file == listed.end() && of_prompt == ids.end()) return std::nullopt;
+  return static_cast<std::size_t>(of_file - listed.begin());
+}
+
 }  // namespace driftscope::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -59,5 +60,10 @@ class VendorVocabulary {
 
 // Why the numbers of this response are no logprobs of the model; empty: they are.
 [[nodiscard]] std::string unusable_numbers(const Response& response);
+
+// Where the prompt's ids that an answer lists are others than those taken for it, from 0; empty:
+// the same, or not listed.
+[[nodiscard]] std::optional<std::size_t> other_prompt(const Response& response,
+                                                      const std::vector<TokenId>& ids);
 
 }  // namespace driftscope::cli

@@ -333,6 +333,13 @@ TEST(VendorLocal, ThePromptsLogprobsAreEvidence) {
   const Ranked other = rank(scratch, with(listed), more);
   EXPECT_EQ(other.exit_code, 3);
   EXPECT_THAT(other.local["notes"].dump(), HasSubstr("the logprobs of its prompt are left out"));
+  // Ids in the file that are not those of the prompt given: said, where they begin to differ. The
+  // tokenizer puts 0 in front.
+  more[1] = kPrompt;
+  const std::string ids = silent.substr(0, silent.size() - 1) + ",\"prompt_token_ids\":[0,7]}";
+  const Ranked listed_ids = rank(scratch, ids, more);
+  EXPECT_THAT(listed_ids.local["notes"].dump(),
+              HasSubstr("lists other ids for its prompt than those given, from token 1 on"));
 }
 
 TEST(VendorLocal, WhatCannotBeKnownIsSaid) {
