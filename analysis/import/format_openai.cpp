@@ -191,7 +191,7 @@ void read_choice(JsonValue body, JsonValue entry, std::int64_t index, Response& 
   choice.seed = entry["seed"].integer();
   read_ids_beside(entry, response, choice);
   if (entry["error"].is_object()) note_error(response, entry["error"]);
-  if (entry["logprobs"]["tokens"].is_array()) split_echo(response, choice);
+  choice.may_echo = entry["logprobs"]["tokens"].is_array();
 }
 
 // One number for two entries: their places count.
@@ -268,7 +268,7 @@ void read_openai_event(std::string_view, JsonValue event, Response& response) {
     }
   }
   if (event["object"].raw().find("text") != std::string_view::npos && event["usage"].is_object()) {
-    for (ResponseChoice& choice : response.choices) split_echo(response, choice);
+    for (ResponseChoice& choice : response.choices) choice.may_echo = true;
   }
   read_groq_extras(event["x_groq"], response);
 }

@@ -69,29 +69,71 @@ void read_together_prompt(JsonValue prompt, Response& response) {
   if (prompt["text"].is_text()) response.prompt_text = prompt["text"].text();
 }
 
-void split_echo(Response& response, ResponseChoice& choice) {
-  std::vector<ResponseStep>& steps = choice.content.steps;
-  if (steps.empty() || steps[0].logprob.state != LogprobState::null) return;
-  const auto& usage = response.usage;
-  const auto size = static_cast<std::int64_t>(steps.size());
-  if (!usage.prompt_tokens) {
-    response.warn("echo_unsplit",
-                  "the first token has no logprob: the text begins with the echoed prompt, and how "
-                  "long that is is not said");
-    return;
+namespace {
+
+enum class Echo : std::uint8_t { none, some_tokens, unknown };
+struct EchoLength {
+  Echo echo = Echo::unknown;
+  std::size_t tokens = 0;
+};
+
+std::string joined_bytes(const std::vector<ResponseStep>& steps) {
+  std::string bytes;
+  for (const ResponseStep& step : steps) bytes += step.token.bytes;
+  return bytes;
+}
+
+// By the request's prompt, with which the text begins. The tokens may have a mark before it that
+// the text lacks, and one token may hold the prompt's end and what follows: then it is not known.
+EchoLength echo_of_prompt(const Response& response, const ResponseChannel& content) {
+  const std::string& prompt = response.request.prompt;
+  const std::string joined = joined_bytes(content.steps);
+  const std::string& text = content.has_text ? content.text : joined;
+  if (prompt.empty()) return {};
+  if (!text.starts_with(prompt)) {
+    // A list of messages or of ids as JSON is not what the text would begin with.
+    const bool other_form = prompt.starts_with('[') || prompt.starts_with('{');
+    const bool asked = response.request.echo.value_or(false);
+    return {.echo = other_form || asked || text.empty() ? Echo::unknown : Echo::none};
   }
-  // A list of the answer alone is as long as the answer.
-  const std::int64_t generated = usage.completion_tokens.value_or(0);
-  const bool echoed = size >= *usage.prompt_tokens && size != generated;
-  if (!echoed || *usage.prompt_tokens <= 0) return;
-  const auto cut = steps.begin() + static_cast<std::ptrdiff_t>(*usage.prompt_tokens);
+  if (!joined.ends_with(text)) return {};
+  const std::size_t end = joined.size() - text.size() + prompt.size();
+  std::size_t at = 0;
+  std::size_t count = 0;
+  for (const ResponseStep& step : content.steps) {
+    if (at >= end) break;
+    at += step.token.bytes.size();
+    ++count;
+  }
+  if (at != end) return {};
+  return {.echo = Echo::some_tokens, .tokens = count};
+}
+
+// By the server's counts. A list of the answer alone is about as long as the answer.
+EchoLength echo_of_usage(const Response& response, std::size_t listed) {
+  const auto& usage = response.usage;
+  const auto size = static_cast<std::int64_t>(listed);
+  if (!usage.prompt_tokens) return {};
+  if (*usage.prompt_tokens <= 0 || size < *usage.prompt_tokens) return {.echo = Echo::none};
+  if (usage.completion_tokens && !response.request.echo.value_or(false)) {
+    constexpr std::int64_t kMarks = 1;  // an end mark is counted or listed, or not
+    if (size <= *usage.completion_tokens + kMarks &&
+        size < *usage.prompt_tokens + *usage.completion_tokens) {
+      return {.echo = Echo::none};
+    }
+    if (size + kMarks < *usage.prompt_tokens + *usage.completion_tokens) return {};
+  }
+  return {.echo = Echo::some_tokens, .tokens = static_cast<std::size_t>(*usage.prompt_tokens)};
+}
+
+void move_to_prompt(Response& response, ResponseChoice& choice, std::size_t tokens) {
+  std::vector<ResponseStep>& steps = choice.content.steps;
+  const auto cut = steps.begin() + static_cast<std::ptrdiff_t>(tokens);
   std::vector<ResponseStep> prompt(std::make_move_iterator(steps.begin()),
                                    std::make_move_iterator(cut));
   steps.erase(steps.begin(), cut);
-  std::string text;
-  for (const ResponseStep& step : prompt) text += step.token.bytes;
-  std::string rest;
-  for (const ResponseStep& step : steps) rest += step.token.bytes;
+  const std::string text = joined_bytes(prompt);
+  const std::string rest = joined_bytes(steps);
   // The text may lack the mark at the prompt's front.
   if (choice.content.text.starts_with(text)) {
     response.prompt_text = text;
@@ -102,6 +144,21 @@ void split_echo(Response& response, ResponseChoice& choice) {
     choice.content.text.erase(0, begin);
   }
   if (response.prompt_steps.empty()) response.prompt_steps = std::move(prompt);
+}
+
+}  // namespace
+
+void split_echo(Response& response, ResponseChoice& choice) {
+  const std::vector<ResponseStep>& steps = choice.content.steps;
+  if (steps.empty() || steps[0].logprob.state != LogprobState::null) return;
+  if (response.request.echo == false) return;
+  EchoLength length = echo_of_prompt(response, choice.content);
+  if (length.echo == Echo::unknown) length = echo_of_usage(response, steps.size());
+  if (length.echo == Echo::none) return;
+  if (length.echo == Echo::some_tokens) return move_to_prompt(response, choice, length.tokens);
+  response.warn("echo_unsplit",
+                "the first token has no logprob: the text begins with the echoed prompt, and how "
+                "long that is is not said");
 }
 
 }  // namespace driftscope

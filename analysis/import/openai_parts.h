@@ -13,7 +13,8 @@ void read_prompt_logprobs(JsonValue list, Response& response);
 // {text, logprobs: {tokens, …}} of Together's echo.
 void read_together_prompt(JsonValue prompt, Response& response);
 // Legacy completions with echo: the prompt's tokens come first and the first has no logprob. Moves
-// them to the prompt, where usage says how many they are; else notes that it cannot be told.
+// them to the prompt, where the request's prompt or usage says how many they are; else notes that
+// it cannot be told. Needs the request, where the file has one.
 void split_echo(Response& response, ResponseChoice& choice);
 
 }  // namespace driftscope

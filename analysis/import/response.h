@@ -36,7 +36,7 @@ struct TokenText {
   std::string text;          // as shown
   std::string bytes;         // what the token stands for; `text` where not given apart
   bool bytes_given = false;  // the server said the bytes
-  bool lossy = false;        // the bytes hold U+FFFD where the text of the answer has none
+  bool lossy = false;        // the bytes hold U+FFFD in place of others, or are left out
   std::optional<std::int64_t> id = {};
 };
 
@@ -80,6 +80,7 @@ struct ResponseChoice {
   std::optional<double> mean_logprob = {};   // where only that is given
   std::vector<std::int64_t> token_ids = {};  // of the whole answer, where listed apart
   std::optional<std::int64_t> seed = {};
+  bool may_echo = false;  // of a layout whose list of tokens may begin with the prompt's
 };
 
 // stop, length, content_filter, tool_calls, error, or "" where unknown.
@@ -105,6 +106,7 @@ struct ResponseRequest {
   std::optional<std::string> seed = {};
   std::optional<std::int64_t> alternatives = {};  // for each token
   std::optional<std::int64_t> most_tokens = {};   // of the answer
+  std::optional<bool> echo = {};                  // whether the prompt is to be repeated
   std::string prompt;                             // a text, or messages as canonical JSON
 };
 

@@ -6,6 +6,7 @@
 
 #include "analysis/import/json_document.h"
 #include "analysis/import/logprob_reading.h"
+#include "analysis/import/openai_parts.h"
 
 namespace driftscope {
 namespace {
@@ -119,6 +120,7 @@ void add_steps_of_ids(Response& response, ResponseChoice& choice) {
 void finish_response(Response& response) {
   for (ResponseChoice& choice : response.choices) {
     for (ToolCall& call : choice.tool_calls) canonicalise(call);
+    if (choice.may_echo) split_echo(response, choice);
     decode_escaped_tokens(choice.content);
     decode_escaped_tokens(choice.reasoning);
     split_reasoning(response, choice);

@@ -57,6 +57,7 @@ void note_request(JsonValue request, Response& response) {
     if (request[key].is_object()) settings = request[key];
   }
   asked.temperature = number_in(settings, {"temperature"});
+  asked.echo = request["echo"].boolean();
   asked.top_p = number_in(settings, {"top_p", "topP"});
   if (settings["seed"].is_number()) asked.seed = std::string(settings["seed"].raw());
   asked.alternatives = asked_alternatives(settings);

@@ -30,10 +30,17 @@ bool is_piece(const TokenText& token) {
 }
 
 template <class Steps>
-std::size_t pieces_from(const Steps& steps, std::size_t at) {
-  std::size_t count = 0;
-  while (at + count < steps.size() && is_piece(steps[at + count].token)) ++count;
-  return count;
+std::vector<const TokenText*> tokens_of(const Steps& steps) {
+  std::vector<const TokenText*> tokens;
+  tokens.reserve(steps.size());
+  for (std::size_t i = 0; i < steps.size(); ++i) tokens.push_back(&steps[i].token);
+  return tokens;
+}
+
+template <class Steps>
+std::vector<TokenEdge> edges_of(const Steps& steps, const ResponseChannel& channel) {
+  const std::vector<const TokenText*> tokens = tokens_of(steps);
+  return channel.has_text ? token_edges(tokens, channel.text) : joined_edges(tokens);
 }
 
 }  // namespace
@@ -113,52 +120,60 @@ bool ResponsePair::equal_at(std::size_t i, std::size_t j) const {
   }
 }
 
-std::pair<std::size_t, std::size_t> ResponsePair::other_pieces(std::size_t i, std::size_t j) const {
-  constexpr std::size_t kMostBetween = 16;
-  const std::size_t pieces_a = pieces_from(m_steps_a, i);
-  const std::size_t pieces_b = pieces_from(m_steps_b, j);
-  const auto meet = [&](std::size_t at_a, std::size_t at_b) {
-    if (at_a >= m_steps_a.size() || at_b >= m_steps_b.size())
-      return at_a == m_steps_a.size() && at_b == m_steps_b.size();
-    const TokenText& a = m_steps_a[at_a].token;
-    const TokenText& b = m_steps_b[at_b].token;
-    return !a.lossy && !b.lossy && a.bytes == b.bytes;
-  };
-  // The side with more pieces splits what the other has in one.
-  const bool a_splits = pieces_a > pieces_b;
-  const std::size_t fixed = a_splits ? pieces_a : pieces_b;
-  const std::size_t least = std::max<std::size_t>(1, a_splits ? pieces_b : pieces_a);
-  for (std::size_t other = least; other < least + kMostBetween; ++other) {
-    const std::size_t of_a = a_splits ? fixed : other;
-    const std::size_t of_b = a_splits ? other : fixed;
-    if (meet(i + of_a, j + of_b)) return {of_a, of_b};
+bool ResponsePair::pair_stretch(const Stretch& a, const Stretch& b) {
+  const std::size_t count = a.end - a.begin;
+  bool pieces = false;
+  for (std::size_t i = a.begin; i < a.end; ++i) pieces = pieces || is_piece(m_steps_a[i].token);
+  for (std::size_t j = b.begin; j < b.end; ++j) pieces = pieces || is_piece(m_steps_b[j].token);
+  bool alike = count == b.end - b.begin;
+  for (std::size_t k = 0; alike && k < count; ++k) {
+    const TokenText& one = m_steps_a[a.begin + k].token;
+    const TokenText& other = m_steps_b[b.begin + k].token;
+    const TokenEdge& end_a = (*a.edges)[a.begin + k + 1];
+    const TokenEdge& end_b = (*b.edges)[b.begin + k + 1];
+    alike = one.lossy || other.lossy ? end_a.least <= end_b.most && end_b.least <= end_a.most
+                                     : one.bytes == other.bytes;
   }
-  return {0, 0};
+  if (!alike) return pieces;
+  for (std::size_t k = 0; k < count; ++k) m_pairs.emplace_back(a.begin + k, b.begin + k);
+  return true;
+}
+
+bool ResponsePair::next_meeting(Stretch& a, Stretch& b) {
+  a.end = a.begin + 1;
+  b.end = b.begin + 1;
+  while (a.end < a.edges->size() && b.end < b.edges->size()) {
+    const TokenEdge& of_a = (*a.edges)[a.end];
+    const TokenEdge& of_b = (*b.edges)[b.end];
+    if (!of_a.exact() || (of_b.exact() && of_a.least < of_b.least)) {
+      ++a.end;
+    } else if (!of_b.exact() || of_b.least < of_a.least) {
+      ++b.end;
+    } else {
+      return true;
+    }
+  }
+  return false;
 }
 
 void ResponsePair::pair_by_position() {
   m_pairs.clear();
-  std::size_t i = 0;
-  std::size_t j = 0;
-  while (i < m_steps_a.size() && j < m_steps_b.size()) {
-    const TokenText& a = m_steps_a[i].token;
-    const TokenText& b = m_steps_b[j].token;
-    if (!a.lossy && !b.lossy) {
-      if (a.bytes != b.bytes) break;
-      m_pairs.emplace_back(i++, j++);
-      continue;
-    }
-    const std::size_t pieces = pieces_from(m_steps_a, i);
-    if (pieces == pieces_from(m_steps_b, j)) {
-      for (std::size_t k = 0; k < pieces; ++k) m_pairs.emplace_back(i++, j++);
-      continue;
-    }
-    const auto [of_a, of_b] = other_pieces(i, j);
-    if (of_a == 0) break;
-    i += of_a;
-    j += of_b;
+  const std::vector<TokenEdge> edges_a = edges_of(m_steps_a, m_channel_a);
+  const std::vector<TokenEdge> edges_b = edges_of(m_steps_b, m_channel_b);
+  const auto equal = static_cast<std::size_t>(m_out.equal_bytes);
+  Stretch a{.edges = &edges_a};
+  Stretch b{.edges = &edges_b};
+  while (next_meeting(a, b) && edges_a[a.end].most <= equal && pair_stretch(a, b)) {
+    a.begin = a.end;
+    b.begin = b.end;
   }
   m_out.equal_tokens = static_cast<std::int64_t>(m_pairs.size());
+  // A token that begins where its counterpart does and goes on past where the texts part.
+  const auto parts = [&](const Stretch& side) {
+    return side.begin + 1 < side.edges->size() && (*side.edges)[side.begin + 1].least > equal;
+  };
+  const bool ended = (a.begin == m_steps_a.size()) != (b.begin == m_steps_b.size());
+  if (ended || parts(a) || parts(b)) m_parted = Place{.a = a.begin, .b = b.begin};
 }
 
 void ResponsePair::pair_by_offset() {

@@ -91,27 +91,36 @@ void ResponsePair::weaken() {
   compare_alternatives();
   compare_reasoning();
   compare_finish_reasons();
+  compare_end_marks();
+}
+
+ResponsePair::AlternativesDrift ResponsePair::alternatives_drift() const {
+  AlternativesDrift drift;
+  for (const auto& [i, j] : m_pairs) {
+    const ResponseStep& a = m_steps_a[i];
+    const ResponseStep& b = m_steps_b[j];
+    const bool left_out = a.alternatives_left_out + b.alternatives_left_out > 0;
+    drift.unread = drift.unread || (left_out && a.alternatives_text != b.alternatives_text);
+    const ListDifference found = between_lists(a, b);
+    if (found.size == 0.0) continue;
+    ++drift.steps;
+    if (found.size <= drift.largest) continue;
+    drift.largest = found.size;
+    drift.at_least = found.at_least;
+    drift.step = i;
+  }
+  return drift;
 }
 
 void ResponsePair::compare_alternatives() {
   if (!aligned_by_tokens() || !numbers_comparable() || m_out.drift.first_step) return;
-  ListDifference largest;
-  std::size_t step = 0;
-  std::size_t steps = 0;
-  for (const auto& [i, j] : m_pairs) {
-    const ListDifference found = between_lists(m_steps_a[i], m_steps_b[j]);
-    if (found.size == 0.0) continue;
-    ++steps;
-    if (found.size <= largest.size) continue;
-    largest = found;
-    step = i;
-  }
-  if (steps == 0) return;
-  weaken_by(
-      "alternatives_differ", Severity::warning,
-      fmt::format("the alternatives listed at {} step{} differ, by {}{:.4g} at token {}", steps,
-                  steps == 1 ? "" : "s", largest.at_least ? "at least " : "", largest.size, step),
-      true);
+  const AlternativesDrift drift = alternatives_drift();
+  if (drift.steps == 0) return;
+  weaken_by("alternatives_differ", Severity::warning,
+            fmt::format("the alternatives listed at {} step{} differ, by {}{:.4g} at token {}",
+                        drift.steps, drift.steps == 1 ? "" : "s", drift.at_least ? "at least " : "",
+                        drift.largest, drift.step),
+            true);
 }
 
 std::optional<std::pair<double, std::size_t>> ResponsePair::reasoning_drift() const {
@@ -157,6 +166,24 @@ void ResponsePair::compare_finish_reasons() {
   if (a.empty() || b.empty() || a == b) return;
   // collect_findings() says it, too.
   weaken_by({}, Severity::notice, fmt::format("they ended differently ({} and {})", a, b), true);
+}
+
+void ResponsePair::compare_end_marks() {
+  const auto mark = [](const ResponseChannel& channel) -> const TokenText* {
+    const auto found = std::find_if(channel.steps.begin(), channel.steps.end(),
+                                    [](const ResponseStep& step) { return step.special; });
+    const bool last = std::all_of(found, channel.steps.end(),
+                                  [](const ResponseStep& step) { return step.special; });
+    return found == channel.steps.end() || !last ? nullptr : &found->token;
+  };
+  const TokenText* a = mark(m_channel_a);
+  const TokenText* b = mark(m_channel_b);
+  if (a == nullptr || b == nullptr || a->bytes.empty() || b->bytes.empty()) return;
+  if (a->bytes == b->bytes || a->lossy || b->lossy) return;
+  weaken_by("end_marks_differ", Severity::notice,
+            fmt::format("the tokens listed behind the text differ (\"{}\" and \"{}\")",
+                        escape_for_display(a->bytes), escape_for_display(b->bytes)),
+            true);
 }
 
 }  // namespace driftscope

@@ -53,7 +53,8 @@ struct LogprobDrift {
 };
 
 struct ResponseDivergence {
-  std::int64_t step = -1;      // of the tokens; -1 where there are none
+  std::int64_t step = -1;      // of A's tokens; -1 where there are none
+  std::int64_t step_b = -1;    // of B's; another one where bytes were lost before
   std::int64_t byte = 0;       // of the text
   std::string text_a, text_b;  // of the token, or of the text that follows; empty: ended
   std::optional<std::int64_t> id_a = {}, id_b = {};

@@ -65,19 +65,31 @@ void ResponsePair::find_divergence() {
   if (tokens && same_tokens) return;
   ResponseDivergence divergence;
   divergence.byte = m_out.equal_bytes;
-  if (tokens) {
-    const auto at = static_cast<std::size_t>(m_out.equal_tokens);
-    divergence.step = m_out.equal_tokens;
-    describe_side(m_steps_a, at, divergence.text_a, divergence.id_a);
-    describe_side(m_steps_b, at, divergence.text_b, divergence.id_b);
-  } else {
-    const auto at = static_cast<std::size_t>(m_out.equal_bytes);
-    const std::size_t from = shown_from(m_text_a, m_text_b, at);
-    divergence.text_a = m_text_a.substr(std::min(from, m_text_a.size()), kShownBytes);
-    divergence.text_b = m_text_b.substr(std::min(from, m_text_b.size()), kShownBytes);
-  }
+  const auto equal = static_cast<std::size_t>(m_out.equal_tokens);
+  const std::optional<Place> at = tokens ? Place{.a = equal, .b = equal} : m_parted;
+  describe_divergence(divergence, at);
   find_joining(divergence);
   m_out.divergence = std::move(divergence);
+}
+
+void ResponsePair::describe_divergence(ResponseDivergence& divergence,
+                                       const std::optional<Place>& at) const {
+  if (at) {
+    divergence.step = static_cast<std::int64_t>(at->a);
+    divergence.step_b = static_cast<std::int64_t>(at->b);
+  }
+  const auto lossy = [](const Steps& steps, std::size_t step) {
+    return step < steps.size() && steps[step].token.lossy;
+  };
+  if (at && !lossy(m_steps_a, at->a) && !lossy(m_steps_b, at->b)) {
+    describe_side(m_steps_a, at->a, divergence.text_a, divergence.id_a);
+    describe_side(m_steps_b, at->b, divergence.text_b, divergence.id_b);
+    return;
+  }
+  const std::size_t from =
+      shown_from(m_text_a, m_text_b, static_cast<std::size_t>(divergence.byte));
+  divergence.text_a = m_text_a.substr(std::min(from, m_text_a.size()), kShownBytes);
+  divergence.text_b = m_text_b.substr(std::min(from, m_text_b.size()), kShownBytes);
 }
 
 void ResponsePair::describe_side(const Steps& steps, std::size_t at, std::string& text,
@@ -144,17 +156,18 @@ void ResponsePair::set_cause(ResponseCause cause, std::string reason) {
 void ResponsePair::explain_divergence() {
   if (!m_out.divergence) return;
   ResponseDivergence& divergence = *m_out.divergence;
-  const auto at = static_cast<std::size_t>(std::max<std::int64_t>(divergence.step, 0));
-  const bool steps = divergence.step >= 0 && at < m_steps_a.size() && at < m_steps_b.size();
+  const Place at{.a = static_cast<std::size_t>(std::max<std::int64_t>(divergence.step, 0)),
+                 .b = static_cast<std::size_t>(std::max<std::int64_t>(divergence.step_b, 0))};
+  const bool steps = divergence.step >= 0 && at.a < m_steps_a.size() && at.b < m_steps_b.size();
   if (steps && margins_mean_something(at)) {
-    divergence.margin_a = margin(m_steps_a, at, m_steps_b[at].token);
-    divergence.margin_b = margin(m_steps_b, at, m_steps_a[at].token);
+    divergence.margin_a = margin(m_steps_a, at.a, m_steps_b[at.b].token);
+    divergence.margin_b = margin(m_steps_b, at.b, m_steps_a[at.a].token);
   }
   if (const std::string prompts = prompt_difference(); !prompts.empty()) {
     return set_cause(ResponseCause::input, fmt::format("{}: these are different tasks", prompts));
   }
   if (divergence.step >= 0 && !steps) {
-    const bool a_ended = at >= m_steps_a.size();
+    const bool a_ended = at.a >= m_steps_a.size();
     const std::string& finish = a_ended ? m_choice_a.finish_reason : m_choice_b.finish_reason;
     return set_cause(
         ResponseCause::stopped,
@@ -172,9 +185,9 @@ void ResponsePair::explain_divergence() {
   explain_by_margin(divergence, at);
 }
 
-bool ResponsePair::explain_by_rank(std::size_t at) {
-  const bool of_a = sampled(m_steps_a[at]);
-  const bool of_b = sampled(m_steps_b[at]);
+bool ResponsePair::explain_by_rank(const Place& at) {
+  const bool of_a = sampled(m_steps_a[at.a]);
+  const bool of_b = sampled(m_steps_b[at.b]);
   if (!of_a && !of_b) return false;
   const char* side = of_a ? (of_b ? "both sides'" : "A's") : "B's";
   const auto greedy = [](const Response& response) {
@@ -196,7 +209,7 @@ bool ResponsePair::explain_by_rank(std::size_t at) {
   return true;
 }
 
-bool ResponsePair::margins_mean_something(std::size_t at) const {
+bool ResponsePair::margins_mean_something(const Place& at) const {
   const auto mass = [](const ResponseStep& step) {
     double sum = 0.0;
     for (const TokenAlternative& other : step.alternatives) {
@@ -209,7 +222,7 @@ bool ResponsePair::margins_mean_something(std::size_t at) const {
     return response.scale == LogprobScale::log_probability && !response.fake_certainty &&
            (step.alternatives.size() < 2 || mass(step) > 0.01);
   };
-  return fine(m_a, m_steps_a[at]) && fine(m_b, m_steps_b[at]);
+  return fine(m_a, m_steps_a[at.a]) && fine(m_b, m_steps_b[at.b]);
 }
 
 void ResponsePair::explain_without_margins(const std::string& versions, double least_gap) {
@@ -231,15 +244,15 @@ void ResponsePair::explain_without_margins(const std::string& versions, double l
             "told from this evidence");
 }
 
-void ResponsePair::explain_tie(std::size_t at) {
+void ResponsePair::explain_tie(const Place& at) {
   // What printing rounds away beyond the digits of a float.
   const auto rounded = [](const Logprob& value) {
     Logprob whole = value;
     whole.decimals = -1;
     return print_tolerance(value) > print_tolerance(whole);
   };
-  const Logprob& a = m_steps_a[at].logprob;
-  const Logprob& b = m_steps_b[at].logprob;
+  const Logprob& a = m_steps_a[at.a].logprob;
+  const Logprob& b = m_steps_b[at.b].logprob;
   if (rounded(a) || rounded(b)) {
     return set_cause(
         ResponseCause::near_tie,
@@ -255,14 +268,28 @@ void ResponsePair::explain_tie(std::size_t at) {
             "ties are broken decides");
 }
 
-void ResponsePair::explain_by_margin(ResponseDivergence& divergence, std::size_t at) {
+std::string ResponsePair::drift_before(const Place& at) const {
+  const LogprobDrift& drift = m_out.drift;
+  if (drift.count == 0) {
+    return at.a == 0 && at.b == 0 ? "no token of the answers comes before"
+                                  : "the answers' drift before is not known";
+  }
+  if (drift.max_abs <= kBugScale) {
+    return fmt::format("the answers' drift before was at most {:.4g}", drift.max_abs);
+  }
+  return fmt::format(
+      "the answers' drift before was a gross {:.4g} (token {}), far beyond rounding itself",
+      drift.max_abs, drift.argmax_step);
+}
+
+void ResponsePair::explain_by_margin(ResponseDivergence& divergence, const Place& at) {
   const std::string versions = describe_versions(m_out.versions);
   const std::optional<double>& known_a = divergence.margin_a;
   const std::optional<double>& known_b = divergence.margin_b;
   std::optional<double> least_a, least_b;
   if (divergence.step >= 0 && margins_mean_something(at)) {
-    if (!known_a) least_a = least_margin(m_steps_a, at, m_steps_b[at].token);
-    if (!known_b) least_b = least_margin(m_steps_b, at, m_steps_a[at].token);
+    if (!known_a) least_a = least_margin(m_steps_a, at.a, m_steps_b[at.b].token);
+    if (!known_b) least_b = least_margin(m_steps_b, at.b, m_steps_a[at.a].token);
   }
   const auto part = [](const std::optional<double>& known, const std::optional<double>& least) {
     return std::max(0.0, known ? *known : least.value_or(0.0));
@@ -280,10 +307,8 @@ void ResponsePair::explain_by_margin(ResponseDivergence& divergence, std::size_t
                                            : "neither side lists the other's token";
   const std::string figures = fmt::format(
       "the two tokens are {}{:.4g} apart ({}), where bf16 rounding of logits between 16 and 32 "
-      "alone moves a gap by up to {:.3g} and the answers' drift before was {} {:.4g}{}",
-      both ? "" : "at least ", gap, known, of_rounding, gross ? "a gross" : "at most",
-      m_out.drift.max_abs,
-      gross ? fmt::format(" (token {}), far beyond rounding itself", m_out.drift.argmax_step) : "");
+      "alone moves a gap by up to {:.3g} and {}",
+      both ? "" : "at least ", gap, known, of_rounding, drift_before(at));
   if (gap <= allowed) return set_cause(ResponseCause::near_tie, figures);
   if (!versions.empty()) {
     return set_cause(ResponseCause::version, fmt::format("{}; {}", versions, figures));

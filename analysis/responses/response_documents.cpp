@@ -115,7 +115,7 @@ Json findings_json(const std::vector<Finding>& findings) {
 
 Json similarity_json(const std::optional<Similarity>& similarity) {
   if (!similarity) return nullptr;
-  return {{"edit", similarity->edit},
+  return {{"edit", optional_json(similarity->edit)},
           {"chrf", similarity->chrf},
           {"numbers_equal", similarity->numbers_equal},
           {"numbers_a", similarity->numbers_a},
@@ -214,6 +214,7 @@ Json comparison_json(const ResponseComparison& comparison) {
   if (comparison.divergence) {
     const ResponseDivergence& d = *comparison.divergence;
     divergence = {{"step", d.step < 0 ? Json() : Json(d.step)},
+                  {"step_b", d.step_b < 0 ? Json() : Json(d.step_b)},
                   {"byte", d.byte},
                   {"text_a", text_json(d.text_a)},
                   {"text_b", text_json(d.text_b)},
@@ -306,9 +307,10 @@ std::string comparison_text(const ResponseComparison& comparison) {
   }
   if (comparison.similarity) {
     const Similarity& s = *comparison.similarity;
-    out += fmt::format(
-        "  the texts agree by {:.1f}% in characters, chrF {:.1f}%; the numbers in them {}\n",
-        100.0 * s.edit, 100.0 * s.chrf, s.numbers_equal ? "are the same" : "differ");
+    out += fmt::format("  the texts {}, chrF {:.1f}%; the numbers in them {}\n",
+                       s.edit ? fmt::format("agree by {:.1f}% in characters", 100.0 * *s.edit)
+                              : "are too long and too far apart to count their edits",
+                       100.0 * s.chrf, s.numbers_equal ? "are the same" : "differ");
   }
   if (comparison.drift.count > 0) {
     out += fmt::format("  drift over {} equal tokens: mean {:.4g}, largest {:.4g} at token {}\n",

@@ -18,6 +18,22 @@ bool ResponsePair::numbers_comparable() const {
   return usable(m_a) && usable(m_b);
 }
 
+std::string ResponsePair::kinds_of_numbers() const {
+  const auto kind = [](const Response& response) {
+    if (response.after_sampling) return "values after the samplers";
+    if (response.scale == LogprobScale::logit) return "logits";
+    if (response.scale == LogprobScale::probability) return "probabilities";
+    return response.fake_certainty ? "placeholders" : "log probabilities";
+  };
+  const std::string a = kind(m_a);
+  const std::string b = kind(m_b);
+  if (a != b) return fmt::format("A's logprob fields hold {} and B's {}", a, b);
+  const char* why = m_a.scale == LogprobScale::logit
+                        ? ", of which only the gaps within a step mean something"
+                        : ", and no log probabilities";
+  return fmt::format("the logprob fields of both sides hold {}{}", a, why);
+}
+
 void ResponsePair::add_difference(LogprobDrift& drift, std::int64_t step, const Logprob& a,
                                   const Logprob& b) {
   if (!a.usable() || !b.usable()) {

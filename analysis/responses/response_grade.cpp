@@ -5,6 +5,7 @@
 
 #include "analysis/responses/response_lint.h"
 #include "analysis/responses/response_lint_parts.h"
+#include "kernels/base/utf8.h"
 
 namespace driftscope {
 namespace {
@@ -20,22 +21,32 @@ bool holds_replacement(std::string_view text) {
   return text.find(kReplacement) != std::string_view::npos;
 }
 
-// U+FFFD where the text has none; or nothing at all inside a text that is not made of the rest.
+// A piece of a character stands in the list as the bytes that it is: U+FFFD is no stand-in there.
+bool shows_pieces(const ResponseChannel& channel) {
+  return std::any_of(channel.steps.begin(), channel.steps.end(), [](const ResponseStep& step) {
+    return find_invalid_utf8(step.token.bytes) < step.token.bytes.size();
+  });
+}
+
+// U+FFFD, which stands for any bytes that are no character (a text that ends inside a character has
+// it, too), unless the list shows such bytes; or nothing at all inside a text that is not made of
+// the rest.
 void mark_lossy(ResponseChannel& channel) {
-  if (!channel.has_text) return;
+  const bool text_has_it = !channel.has_text || holds_replacement(channel.text);
+  const bool real = text_has_it && shows_pieces(channel);
   std::string joined;
   for (const ResponseStep& step : channel.steps) {
     if (!step.special) joined += step.token.bytes;
   }
-  const bool broken = joined != channel.text && !joined.starts_with(channel.text);
-  const bool text_has_it = holds_replacement(channel.text);
+  const bool broken =
+      channel.has_text && joined != channel.text && !joined.starts_with(channel.text);
   for (ResponseStep& step : channel.steps) {
-    const bool replaced = !text_has_it && holds_replacement(step.token.bytes);
+    const bool replaced = !real && holds_replacement(step.token.bytes);
     const bool emptied = broken && step.token.bytes.empty() && step.token.text.empty() &&
                          !step.special && !step.text_of_group && !step.token.id;
     step.token.lossy = replaced || emptied;
     for (TokenAlternative& other : step.alternatives) {
-      other.token.lossy = !text_has_it && holds_replacement(other.token.bytes);
+      other.token.lossy = !real && holds_replacement(other.token.bytes);
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "analysis/responses/response_compare.h"
+#include "analysis/responses/token_edges.h"
 
 namespace driftscope {
 
@@ -35,6 +36,10 @@ class ResponsePair {
    private:
     std::vector<const ResponseStep*> m_steps;
   };
+  // A step of each side.
+  struct Place {
+    std::size_t a = 0, b = 0;
+  };
   [[nodiscard]] bool texts_known() const;
   void align();
   // One id that stands for two texts: the ids are of two vocabularies.
@@ -45,14 +50,22 @@ class ResponsePair {
   [[nodiscard]] bool equal_at(std::size_t i, std::size_t j) const;
   // Tokens that begin at the same byte and are equal, as long as the texts are.
   void pair_by_offset();
-  // Where bytes are lost: pieces of characters stand for as many pieces of the other side. Where
-  // one side has fewer (a token that holds the whole character), neither's are paired, and it goes
-  // on at the next token that both know.
+  // Tokens of a side between two places of its text that are known.
+  struct Stretch {
+    const std::vector<TokenEdge>* edges = nullptr;
+    std::size_t begin = 0, end = 0;
+  };
+  // Where bytes are lost: by places of the texts that are known on both sides, up to where the
+  // texts part. Between two of them pieces of characters stand for as many pieces of the other
+  // side; where one side has fewer (a token that holds the whole character), neither's are paired.
   void pair_by_position();
-  // Tokens of A and B from i and j on up to the next one that both know; {0, 0}: there is none.
-  [[nodiscard]] std::pair<std::size_t, std::size_t> other_pieces(std::size_t i,
-                                                                 std::size_t j) const;
+  // Ends both stretches at the next place that is known on both sides; false: there is none.
+  static bool next_meeting(Stretch& a, Stretch& b);
+  // Of two stretches of the same text; false: their tokens are others, and no pieces.
+  bool pair_stretch(const Stretch& a, const Stretch& b);
   [[nodiscard]] bool numbers_comparable() const;
+  // Why not, where they are not: what the fields of either side hold.
+  [[nodiscard]] std::string kinds_of_numbers() const;
   static void add_difference(LogprobDrift& drift, std::int64_t step, const Logprob& a,
                              const Logprob& b);
   static void finish(LogprobDrift& drift);
@@ -62,6 +75,8 @@ class ResponsePair {
   [[nodiscard]] std::string prompt_difference() const;
   void compare_tools();
   void find_divergence();
+  // The first token of each side that differs, or else the texts from where they part.
+  void describe_divergence(ResponseDivergence& divergence, const std::optional<Place>& at) const;
   static void describe_side(const Steps& steps, std::size_t at, std::string& text,
                             std::optional<std::int64_t>& id);
   // The texts' ends agree: they run together again after what differs.
@@ -74,12 +89,14 @@ class ResponsePair {
                                                           const TokenText& other_token);
   [[nodiscard]] static bool sampled(const ResponseStep& step);
   // True where a side's token was not its most likely one; the cause is set.
-  bool explain_by_rank(std::size_t at);
+  bool explain_by_rank(const Place& at);
   void set_cause(ResponseCause cause, std::string reason);
   void explain_divergence();
-  [[nodiscard]] bool margins_mean_something(std::size_t at) const;
-  void explain_by_margin(ResponseDivergence& divergence, std::size_t at);
-  void explain_tie(std::size_t at);
+  [[nodiscard]] bool margins_mean_something(const Place& at) const;
+  void explain_by_margin(ResponseDivergence& divergence, const Place& at);
+  // "the answers' drift before was …"
+  [[nodiscard]] std::string drift_before(const Place& at) const;
+  void explain_tie(const Place& at);
   void explain_without_margins(const std::string& versions, double least_gap);
   void decide();
   void decide_by_prompt();
@@ -91,11 +108,22 @@ class ResponsePair {
   // What else differs beside equal content: no more than `token`, and the verdict says so.
   void weaken();
   void weaken_by(std::string id, Severity severity, const std::string& what, bool contradicts);
+  // What is listed beside equal tokens, as far as it differs beyond printing.
+  struct AlternativesDrift {
+    std::size_t steps = 0;  // where it does
+    double largest = 0.0;
+    bool at_least = false;  // of a token that only one side lists
+    std::size_t step = 0;   // A's, of the largest
+    bool unread = false;    // lists that are not read and are not the same text
+  };
+  [[nodiscard]] AlternativesDrift alternatives_drift() const;
   void compare_alternatives();
   void compare_reasoning();
   // The largest difference of logprobs of the same reasoning tokens; empty: none beyond printing.
   [[nodiscard]] std::optional<std::pair<double, std::size_t>> reasoning_drift() const;
   void compare_finish_reasons();
+  // What each side lists behind its text: other marks are other tokens.
+  void compare_end_marks();
   void conclude(Tier tier, std::string verdict);
   void collect_findings();
   void add_prompt_finding();
@@ -112,6 +140,8 @@ class ResponsePair {
   void add_scale_finding();
   // A near-tie after values that are all equal: what moved it began at that very token.
   void add_sudden_finding();
+  // Something before the answers part differs: the prompt's values, the reasoning, alternatives.
+  [[nodiscard]] bool drifts_elsewhere() const;
 
   const Response& m_a;
   const Response& m_b;
@@ -122,6 +152,7 @@ class ResponsePair {
   Steps m_steps_a, m_steps_b;
   std::string m_text_a, m_text_b;
   std::vector<std::pair<std::size_t, std::size_t>> m_pairs;  // equal tokens, A's and B's step
+  std::optional<Place> m_parted;  // by position: the first tokens that differ, where known
   ResponseComparison m_out;
 };
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/compare/findings.h"
+#include "analysis/responses/compared_answer.h"
 #include "analysis/responses/response_grid.h"
 #include "analysis/responses/response_lint.h"
 #include "analysis/responses/response_pair.h"
@@ -80,6 +81,11 @@ void ResponsePair::add_prompt_finding() {
 
 std::pair<std::int64_t, double> ResponsePair::last_given_token() const {
   std::pair<std::int64_t, double> last{-1, 0.0};
+  // Drawn from a flattened distribution, an unlikely token says nothing.
+  const auto hot = [](const Response& response) {
+    return response.temperature.value_or(response.request.temperature.value_or(1.0)) > 1.0;
+  };
+  if (hot(m_a) || hot(m_b)) return last;
   for (const auto& [i, j] : m_pairs) {
     for (const Logprob* value : {&m_steps_a[i].logprob, &m_steps_b[j].logprob}) {
       if (value->usable() && value->value <= kNeverGenerated)
@@ -163,19 +169,24 @@ void ResponsePair::add_scale_finding() {
       m_out.alignment == ResponseAlignment::none) {
     return;
   }
-  m_out.findings.push_back(make_finding(
-      "numbers_not_comparable", Severity::warning,
-      "The sides' logprob fields hold different things (logarithms, probabilities, logits, "
-      "placeholders or values after the samplers): no drift is computed",
-      Json::object()));
+  m_out.findings.push_back(make_finding("numbers_not_comparable", Severity::warning,
+                                        fmt::format("No drift is computed: {}", kinds_of_numbers()),
+                                        Json::object()));
+}
+
+bool ResponsePair::drifts_elsewhere() const {
+  if (m_out.prompt_drift.first_step || reasoning_drift()) return true;
+  if (channel_text(m_choice_a.reasoning) != channel_text(m_choice_b.reasoning)) return true;
+  const AlternativesDrift alternatives = alternatives_drift();
+  return alternatives.steps > 0 || alternatives.unread;
 }
 
 void ResponsePair::add_sudden_finding() {
   if (!m_out.divergence || m_out.divergence->cause != ResponseCause::near_tie) return;
-  if (m_out.drift.count == 0 || m_out.drift.first_step) return;
+  if (m_out.drift.count == 0 || m_out.drift.first_step || drifts_elsewhere()) return;
   // A certain token prints the same value whatever the rounding, and so do few decimals.
   constexpr double kUncertain = -0.05;
-  constexpr double kFine = 1e-3;
+  constexpr double kFine = 1e-5;  // rounding of a float32 computation moves a logprob by 1e-4
   std::int64_t telling = 0;
   for (const auto& [i, j] : m_pairs) {
     const Logprob& a = m_steps_a[i].logprob;

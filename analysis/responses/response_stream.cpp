@@ -101,7 +101,9 @@ bool add_differing_alternatives(std::vector<Response>& a, std::vector<Response>&
   const std::vector<ResponseStep*> of_a = steps_of(a, c.source_a, c.choice_a);
   const std::vector<ResponseStep*> of_b = steps_of(b, c.source_b, c.choice_b);
   bool added = false;
-  for (std::size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i) {
+  std::size_t count = std::min(of_a.size(), of_b.size());
+  if (c.divergence) count = std::min(count, static_cast<std::size_t>(c.equal_tokens));
+  for (std::size_t i = 0; i < count; ++i) {
     if (of_a[i]->alternatives_text == of_b[i]->alternatives_text) continue;
     if (of_a[i]->alternatives_left_out > 0) reader_a.add_alternatives(*of_a[i]);
     if (of_b[i]->alternatives_left_out > 0) reader_b.add_alternatives(*of_b[i]);
@@ -122,12 +124,12 @@ PairedSides compare_with_alternatives(const std::string& key, std::vector<Respon
   bool added = false;
   for (const AnswerPair& pair : out.pairs) {
     const ResponseComparison& c = pair.comparison;
-    if (c.tier <= Tier::token && !c.drift.first_step && c.drift.count > 0) {
+    if ((c.tier <= Tier::token || c.divergence) && !c.drift.first_step && c.drift.count > 0) {
       added |= add_differing_alternatives(a, b, c, reader_a, reader_b);
     }
     if (!c.divergence) continue;
     added |= add_alternatives(a, c.source_a, c.choice_a, c.divergence->step, reader_a);
-    added |= add_alternatives(b, c.source_b, c.choice_b, c.divergence->step, reader_b);
+    added |= add_alternatives(b, c.source_b, c.choice_b, c.divergence->step_b, reader_b);
   }
   return added ? compare_pair(key, a, b) : std::move(out);
 }

@@ -180,10 +180,16 @@ void ResponsePair::decide_equal_without_tokens() {
   const char* what = "the texts are equal";
   if (tools)
     what = m_text_a.empty() ? "the tool calls are equal" : "texts and tool calls are equal";
+  const bool lost = m_out.alignment == ResponseAlignment::positions;
   conclude(Tier::semantic,
-           fmt::format("{}; which tokens they are made of cannot be compared", what));
+           fmt::format("{}{}", what,
+                       lost ? ", as far as their bytes are known: tokens that are parts of "
+                              "characters show as U+FFFD, and other ones would show the same"
+                            : "; which tokens they are made of cannot be compared"));
   // Tokens of other boundaries are other tokens; what is not listed may be the same.
-  if (m_out.alignment != ResponseAlignment::byte_offsets) m_out.at_best = Tier::tolerance;
+  if (m_out.alignment == ResponseAlignment::byte_offsets) return;
+  const bool drift = lost && numbers_comparable() && m_out.drift.first_step;
+  m_out.at_best = drift ? Tier::token : Tier::tolerance;
 }
 
 void ResponsePair::decide_equal_tokens() {
@@ -193,9 +199,8 @@ void ResponsePair::decide_equal_tokens() {
   const std::string known = fmt::format("{} of {} logprobs {} known on both sides", drift.count,
                                         m_pairs.size(), drift.count == 1 ? "is" : "are");
   if (!numbers_comparable()) {
-    conclude(Tier::token,
-             "the tokens are equal; their numbers are not of one kind and are "
-             "not compared");
+    conclude(Tier::token, fmt::format("the tokens are equal; their numbers are not compared: {}",
+                                      kinds_of_numbers()));
   } else if (drift.count == 0) {
     conclude(Tier::token, "the tokens are equal; logprobs are not known on both sides");
   } else if (drift.first_step) {

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
+#include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <unordered_map>
 
@@ -13,7 +15,10 @@
 namespace driftscope {
 namespace {
 
-constexpr std::size_t kMostCharacters = 20'000;
+// Of the work for one edit distance: words of 64 rows by columns, and compared characters.
+constexpr std::size_t kMostWords = std::size_t{1} << 26U;
+constexpr std::size_t kMostTable = std::size_t{1} << 23U;  // words, 64 MiB
+constexpr std::size_t kMostSteps = std::size_t{1} << 27U;
 constexpr std::size_t kLongestGram = 6;
 
 std::u32string characters(std::string_view text) {
@@ -28,21 +33,8 @@ std::u32string characters(std::string_view text) {
 
 bool is_space(char32_t c) { return c == U' ' || c == U'\n' || c == U'\r' || c == U'\t'; }
 
-std::vector<std::u32string> words(const std::u32string& text) {
-  std::vector<std::u32string> out(1);
-  for (const char32_t c : text) {
-    if (!is_space(c)) {
-      out.back() += c;
-    } else if (!out.back().empty()) {
-      out.emplace_back();
-    }
-  }
-  if (out.back().empty()) out.pop_back();
-  return out;
-}
-
-// Levenshtein's distance by bit vectors (Myers 1999, in blocks of 64 rows as in Hyyrö 2003), after
-// the common ends are taken off. Symbols are small numbers.
+// Levenshtein's distance by bit vectors (Myers 1999, in blocks of 64 rows as in Hyyrö 2003).
+// Symbols are small numbers.
 class BitRows {
  public:
   BitRows(std::span<const std::uint32_t> rows, std::size_t symbols)
@@ -89,40 +81,106 @@ class BitRows {
   std::vector<std::uint64_t> m_up, m_down;
 };
 
-std::size_t edit_distance(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b,
-                          std::size_t symbols) {
-  while (!a.empty() && !b.empty() && a.front() == b.front()) {
-    a = a.subspan(1);
-    b = b.subspan(1);
+// Levenshtein's distance by the furthest rows that so many edits reach on each diagonal (Ukkonen
+// 1985): short for long texts that are near each other. Empty: it takes too much work.
+class FurthestRows {
+ public:
+  FurthestRows(std::u32string_view a, std::u32string_view b) : m_a(a), m_b(b) {}
+
+  std::optional<std::size_t> distance() {
+    const std::ptrdiff_t goal = signed_size(m_b) - signed_size(m_a);
+    std::vector<std::ptrdiff_t> before;
+    for (std::ptrdiff_t edits = 0;; ++edits) {
+      std::vector<std::ptrdiff_t> reached(static_cast<std::size_t>(2 * edits + 1), kNowhere);
+      for (std::ptrdiff_t diagonal = -edits; diagonal <= edits; ++diagonal) {
+        reached[static_cast<std::size_t>(diagonal + edits)] =
+            slide(next(before, diagonal), diagonal);
+      }
+      if (std::abs(goal) <= edits &&
+          reached[static_cast<std::size_t>(goal + edits)] >= signed_size(m_a)) {
+        return static_cast<std::size_t>(edits);
+      }
+      if (m_steps > kMostSteps) return std::nullopt;
+      before = std::move(reached);
+    }
   }
-  while (!a.empty() && !b.empty() && a.back() == b.back()) {
-    a = a.first(a.size() - 1);
-    b = b.first(b.size() - 1);
+
+ private:
+  static constexpr std::ptrdiff_t kNowhere = std::numeric_limits<std::ptrdiff_t>::min() / 2;
+  static std::ptrdiff_t signed_size(std::u32string_view text) {
+    return static_cast<std::ptrdiff_t>(text.size());
   }
+
+  // Row (of a) on a diagonal (column minus row) that one more edit reaches from those before.
+  [[nodiscard]] std::ptrdiff_t next(const std::vector<std::ptrdiff_t>& before,
+                                    std::ptrdiff_t diagonal) const {
+    if (before.empty()) return 0;
+    const auto edits = static_cast<std::ptrdiff_t>(before.size() / 2);
+    const auto at = [&](std::ptrdiff_t on) {
+      return std::abs(on) <= edits ? before[static_cast<std::size_t>(on + edits)] : kNowhere;
+    };
+    // A replaced, an inserted and a deleted character.
+    const std::ptrdiff_t row = std::max({at(diagonal) + 1, at(diagonal - 1), at(diagonal + 1) + 1});
+    return std::min({row, signed_size(m_a), signed_size(m_b) - diagonal});
+  }
+
+  std::ptrdiff_t slide(std::ptrdiff_t row, std::ptrdiff_t diagonal) {
+    ++m_steps;
+    if (row < 0 || row + diagonal < 0) return kNowhere;
+    const std::u32string_view rest_a = m_a.substr(static_cast<std::size_t>(row));
+    const std::u32string_view rest_b = m_b.substr(static_cast<std::size_t>(row + diagonal));
+    const auto equal =
+        std::mismatch(rest_a.begin(), rest_a.end(), rest_b.begin(), rest_b.end()).first -
+        rest_a.begin();
+    m_steps += static_cast<std::size_t>(equal);
+    return row + equal;
+  }
+
+  std::u32string_view m_a, m_b;
+  std::size_t m_steps = 0;
+};
+
+std::vector<std::uint32_t> numbered(std::u32string_view text,
+                                    std::unordered_map<char32_t, std::uint32_t>& known) {
+  std::vector<std::uint32_t> out;
+  out.reserve(text.size());
+  for (const char32_t symbol : text) {
+    out.push_back(
+        known.try_emplace(symbol, static_cast<std::uint32_t>(known.size())).first->second);
+  }
+  return out;
+}
+
+std::optional<std::size_t> edit_distance(std::u32string_view a, std::u32string_view b) {
+  const auto front = static_cast<std::size_t>(
+      std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  a.remove_prefix(front);
+  b.remove_prefix(front);
+  const auto back = static_cast<std::size_t>(
+      std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend()).first - a.rbegin());
+  a.remove_suffix(back);
+  b.remove_suffix(back);
   if (a.empty() || b.empty()) return a.size() + b.size();
-  BitRows rows(a, symbols);
-  auto distance = static_cast<std::ptrdiff_t>(a.size());
-  for (const std::uint32_t symbol : b) distance += rows.advance(symbol);
+  if (a.size() > b.size()) std::swap(a, b);
+  std::unordered_map<char32_t, std::uint32_t> known;
+  const std::vector<std::uint32_t> x = numbered(a, known);
+  const std::vector<std::uint32_t> y = numbered(b, known);
+  const std::size_t blocks = (x.size() + 63) / 64;
+  if (blocks > kMostWords / y.size() || blocks > kMostTable / known.size()) {
+    return FurthestRows(a, b).distance();
+  }
+  BitRows rows(x, known.size());
+  auto distance = static_cast<std::ptrdiff_t>(x.size());
+  for (const std::uint32_t symbol : y) distance += rows.advance(symbol);
   return static_cast<std::size_t>(distance);
 }
 
-template <class Sequence>
-double edit_similarity(const Sequence& a, const Sequence& b) {
+std::optional<double> edit_similarity(const std::u32string& a, const std::u32string& b) {
   const std::size_t longer = std::max(a.size(), b.size());
   if (longer == 0) return 1.0;
-  std::unordered_map<typename Sequence::value_type, std::uint32_t> known;
-  const auto numbered = [&](const Sequence& sequence) {
-    std::vector<std::uint32_t> out;
-    out.reserve(sequence.size());
-    for (const auto& symbol : sequence) {
-      out.push_back(
-          known.try_emplace(symbol, static_cast<std::uint32_t>(known.size())).first->second);
-    }
-    return out;
-  };
-  const std::vector<std::uint32_t> x = numbered(a);
-  const std::vector<std::uint32_t> y = numbered(b);
-  return 1.0 - static_cast<double>(edit_distance(x, y, known.size())) / static_cast<double>(longer);
+  const std::optional<std::size_t> distance = edit_distance(a, b);
+  if (!distance) return std::nullopt;
+  return 1.0 - static_cast<double>(*distance) / static_cast<double>(longer);
 }
 
 // Numbers for pairs (number of a gram's front, last character): equal grams have equal numbers.
@@ -256,9 +314,7 @@ Similarity compare_texts(std::string_view a, std::string_view b) {
   Similarity result;
   const std::u32string x = characters(a);
   const std::u32string y = characters(b);
-  result.edit = std::max(x.size(), y.size()) <= kMostCharacters
-                    ? edit_similarity(x, y)
-                    : edit_similarity(words(x), words(y));
+  result.edit = edit_similarity(x, y);
   result.chrf = chrf(x, y);
   result.numbers_a = numbers_in(a);
   result.numbers_b = numbers_in(b);

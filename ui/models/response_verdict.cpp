@@ -94,7 +94,9 @@ void add_answer_facts(const ResponsePairView& pair, std::vector<VerdictFact>& fa
     facts.push_back(
         {QStringLiteral("Similarity"),
          QStringLiteral("%1 edit, %2 chrF, numbers %3")
-             .arg(short_number(c.similarity->edit, 3), short_number(c.similarity->chrf, 3),
+             .arg(c.similarity->edit ? short_number(*c.similarity->edit, 3)
+                                     : QStringLiteral("unknown"),
+                  short_number(c.similarity->chrf, 3),
                   c.similarity->numbers_equal ? QStringLiteral("equal") : QStringLiteral("differ")),
          QStringLiteral("1 minus the edit distance per character; character n-gram F score; "
                         "whether both texts hold the same numbers in the same order")});
