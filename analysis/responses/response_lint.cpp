@@ -98,16 +98,17 @@ void find_lossy(const Response& response, Findings& findings) {
     const ResponseChannel& channel = main_channel(choice);
     const auto lossy = std::count_if(channel.steps.begin(), channel.steps.end(),
                                      [](const ResponseStep& step) { return step.token.lossy; });
-    if (lossy == 0) continue;
-    const bool text_has_it =
-        !channel.has_text || channel.text.find("\xEF\xBF\xBD") != std::string::npos;
+    // A text that has the sign may mean it.
+    const bool may_be_meant =
+        channel.has_text && channel.text.find("\xEF\xBF\xBD") != std::string::npos;
+    if (lossy == 0 || may_be_meant) continue;
     findings.push_back(make_finding(
         "lossy_token_bytes", Severity::warning,
         fmt::format("{} of {} tokens show U+FFFD{}: their bytes were lost. Positions and logprobs "
                     "can be compared, which token it was cannot",
                     lossy, channel.steps.size(),
-                    text_has_it ? ", as every token does that is a part of a character"
-                                : " where the text has whole characters"),
+                    channel.has_text ? " where the text has whole characters"
+                                     : ", as every token does that is a part of a character"),
         Json{{"choice", choice.index}, {"tokens", lossy}}));
   }
 }

@@ -119,7 +119,7 @@ TEST(ResponseCompare, NearTieAddsBothMargins) {
   EXPECT_EQ(c.divergence->cause, ResponseCause::near_tie);  // 0.15 is within two bf16 steps, 0.25
   EXPECT_EQ(c.tier, Tier::different);
   ASSERT_TRUE(c.similarity);
-  EXPECT_DOUBLE_EQ(c.similarity->edit, 0.5);
+  EXPECT_EQ(c.similarity->edit, 0.5);
 }
 
 TEST(ResponseCompare, AWideGapIsNoRounding) {

@@ -218,9 +218,9 @@ TEST(Populations, CountsAgreement) {
 }
 
 TEST(Similarity, ByHand) {
-  EXPECT_DOUBLE_EQ(compare_texts("kitten", "sitting").edit, 1.0 - 3.0 / 7.0);
-  EXPECT_DOUBLE_EQ(compare_texts("", "").edit, 1.0);
-  EXPECT_DOUBLE_EQ(compare_texts("abc", "").edit, 0.0);
+  EXPECT_DOUBLE_EQ(compare_texts("kitten", "sitting").edit.value(), 1.0 - 3.0 / 7.0);
+  EXPECT_DOUBLE_EQ(compare_texts("", "").edit.value(), 1.0);
+  EXPECT_DOUBLE_EQ(compare_texts("abc", "").edit.value(), 0.0);
   EXPECT_DOUBLE_EQ(compare_texts("a b", "ab").chrf, 1.0);
   EXPECT_DOUBLE_EQ(compare_texts("ab", "cd").chrf, 0.0);
   // One character of two; no pair: precision and recall are (1/2 + 0) / 2 each.
@@ -283,7 +283,7 @@ TEST(Similarity, EditDistanceIsTheDefinition) {
       const std::string a = letters(rows);
       const std::string b = letters(columns);
       const double longer = static_cast<double>(std::max(rows, columns));
-      EXPECT_DOUBLE_EQ(compare_texts(a, b).edit,
+      EXPECT_DOUBLE_EQ(compare_texts(a, b).edit.value(),
                        1.0 - static_cast<double>(plain_distance(a, b)) / longer)
           << a << " " << b;
     }
