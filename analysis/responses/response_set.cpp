@@ -81,6 +81,10 @@ std::vector<Answer> answers_of(const std::vector<Response>& responses) {
   return answers;
 }
 
+bool answer_other_questions(const Response& a, const Response& b) {
+  return !a.custom_id.empty() && !b.custom_id.empty() && a.custom_id != b.custom_id;
+}
+
 std::vector<AnswerCluster> cluster_answers(const std::vector<Answer>& answers) {
   std::map<std::string, std::size_t> place;
   std::vector<AnswerCluster> clusters;

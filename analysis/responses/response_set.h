@@ -21,6 +21,9 @@ struct Answer {
 // Every choice of every response; one that holds an error or nothing has none.
 [[nodiscard]] std::vector<Answer> answers_of(const std::vector<Response>& responses);
 
+// Both name their questions (custom_id), and not the same one: there is nothing to compare.
+[[nodiscard]] bool answer_other_questions(const Response& a, const Response& b);
+
 // Answers with the same text and the same tool calls.
 struct AnswerCluster {
   std::vector<std::size_t> members;  // rising, indices of the answers

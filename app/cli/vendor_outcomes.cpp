@@ -61,9 +61,7 @@ Matrix compare_pairs(const std::vector<Answer>& answers, std::size_t count) {
     for (std::size_t j = i + 1; j < count; ++j) {
       const Answer& a = answers[i];
       const Answer& b = answers[j];
-      const std::string& id_a = a.response->custom_id;
-      const std::string& id_b = b.response->custom_id;
-      if (!id_a.empty() && !id_b.empty() && id_a != id_b) {
+      if (answer_other_questions(*a.response, *b.response)) {
         ++matrix.other_questions;
         continue;
       }

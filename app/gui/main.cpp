@@ -86,7 +86,8 @@ void declare(QCommandLineParser& parser) {
          "Of a plot as PNG: pixels for each pixel of --size, 1 to 4 (default: 1).", "N");
   option({QStringLiteral("theme")}, "light or dark.", "THEME");
   option({QStringLiteral("page")},
-         "Of answers, to show in a screenshot: pair, all or population (default: pair).", "PAGE");
+         "Of answers, to show in a screenshot: pair, all or population (default: as they open).",
+         "PAGE");
   option({QStringLiteral("step")}, "Step to select (default: the first divergence).", "N");
 }
 
@@ -190,36 +191,38 @@ Result<void> check_page(const Options& options) {
     return fail(ErrorKind::usage,
                 "--page population: needs two files of which one has several samples of a prompt");
   }
-  if ((*files)->answers.size() < 2)
-    return fail(ErrorKind::usage, "--page all: needs two answers or more");
+  if (options.page == QLatin1String("all") && !is_set(**files))
+    return fail(ErrorKind::usage, "--page all: needs more than two answers");
   return {};
 }
 
-// Ends with what the page needs, or with an error.
+// Ends with what the page in view needs, or with an error.
 void wait_for_answers(MainWindow& window, const Options& options) {
+  using Page = ResponsesView::Page;
   QEventLoop loop;
-  bool pair = false;
-  bool rest = options.page.isEmpty() || options.page == QLatin1String("pair");
+  bool pair = false, all = false, population = false;
   const auto end = [&] {
-    if (pair && rest) loop.quit();
+    const Page page = window.responses().page();
+    if (pair && (page == Page::pair || (page == Page::all ? all : population))) loop.quit();
+  };
+  const auto note = [&](bool& fact) {
+    return [&] {
+      fact = true;
+      end();
+    };
   };
   QObject::connect(&window, &MainWindow::error_shown, &loop, &QEventLoop::quit);
   QObject::connect(&window, &MainWindow::responses_shown, &loop, [&] {
+    if (options.page == QLatin1String("pair")) window.responses().show_page(Page::pair);
+    if (options.page == QLatin1String("all")) window.responses().show_page(Page::all);
+    if (options.page == QLatin1String("population")) window.responses().show_page(Page::population);
     pair = true;
     end();
   });
-  const bool population = options.page == QLatin1String("population");
-  QObject::connect(&window, population ? &MainWindow::population_shown : &MainWindow::survey_shown,
-                   &loop, [&] {
-                     rest = true;
-                     end();
-                   });
+  QObject::connect(&window, &MainWindow::survey_shown, &loop, note(all));
+  QObject::connect(&window, &MainWindow::population_shown, &loop, note(population));
   window.open_files(options.files);
   loop.exec();
-  if (options.page == QLatin1String("all")) {
-    window.responses().show_page(ResponsesView::Page::all);
-  }
-  if (population) window.responses().show_page(ResponsesView::Page::population);
   if (options.step >= 0) window.responses().select_column(options.step);
 }
 
@@ -250,6 +253,13 @@ int run_screenshot(const Options& options) {
   }
   QApplication::processEvents();  // layouts settle, then queued replots run
   QApplication::processEvents();
+  if (options.size_given && window.size() != options.request.size) {
+    fmt::print(stderr,
+               "driftscope-gui: the window does not get as small as --size {}x{}; the picture is "
+               "{}x{}\n",
+               options.request.size.width(), options.request.size.height(), window.width(),
+               window.height());
+  }
   if (!window.grab().save(options.screenshot, "PNG")) {
     return complain(ErrorKind::output, fmt::format("{}: cannot write; choose another path",
                                                    options.screenshot.toStdString()));

@@ -8,9 +8,7 @@
 
 #include "tests/ui/response_files.h"
 #include "ui/models/response_fact_model.h"
-#include "ui/models/response_population.h"
 #include "ui/models/response_series.h"
-#include "ui/models/response_set_models.h"
 #include "ui/models/response_top_k_model.h"
 #include "ui/models/response_verdict.h"
 
@@ -31,12 +29,6 @@ std::string states_of(const ResponseColumns& columns) {
                                                    : 'j';
   }
   return text;
-}
-
-std::vector<ChatToken> words(const std::vector<std::string>& texts) {
-  std::vector<ChatToken> tokens;
-  for (const std::string& text : texts) tokens.push_back({.text = text, .logprob = -0.5});
-  return tokens;
 }
 
 TEST(ResponseColumnsTest, EqualTokensThenDifferentOnesThenTheEnd) {
@@ -234,122 +226,25 @@ TEST(ResponseFacts, OnlyWhatDiffersOnDemand) {
   EXPECT_EQ(model.cell(0, ResponseFactModel::field).emphasis, Emphasis::alert);
 }
 
-TEST(ResponseSetTest, NamesLoseTheFolderThatAllShare) {
-  EXPECT_THAT(without_common_folder({QStringLiteral("/d/x/a.json"), QStringLiteral("/d/y/a.json")}),
-              ElementsAre(QStringLiteral("x/a.json"), QStringLiteral("y/a.json")));
-  EXPECT_THAT(
-      without_common_folder({QStringLiteral("/d/x/a.json:1"), QStringLiteral("/d/x/b.json")}),
-      ElementsAre(QStringLiteral("a.json:1"), QStringLiteral("b.json")));
-  EXPECT_THAT(without_common_folder({QStringLiteral("a.json"), QStringLiteral("/d/b.json")}),
-              ElementsAre(QStringLiteral("a.json"), QStringLiteral("/d/b.json")));
+TEST(ResponseFacts, IdsAndTimesOfTheCallsAreNoDifference) {
+  const auto a = chat_json(words({"Hi"}));
+  std::string b = a;
+  b.replace(b.find("chatcmpl-1"), 10, "chatcmpl-2");
+  b.replace(b.find("\"created\":1"), 11, "\"created\":2");
+  ResponseFactModel model;
+  model.show(parsed_pair(a, b));
+  EXPECT_EQ(model.difference_count(), 0);
+  model.set_differences_only(true);
+  EXPECT_EQ(model.rowCount(), 0);
 }
 
-TEST(ResponseSetTest, ClustersAndTheMatrix) {
-  const auto one = chat_json(words({"red"}));
-  const auto files = parsed({one, chat_json(words({"blue"})), one});
-  ASSERT_EQ(files->answers.size(), 3U);
-  EXPECT_EQ(files_text(*files).toStdString(), "3 answers of 3 files, 2 unique");
-  ClusterModel clusters;
-  clusters.show(files);
-  ASSERT_EQ(clusters.rowCount(), 2);
-  EXPECT_EQ(clusters.cell(0, ClusterModel::size).text, QStringLiteral("2"));
-  EXPECT_EQ(clusters.cell(0, ClusterModel::text).text, QStringLiteral("red"));
-  EXPECT_EQ(clusters.cell(0, ClusterModel::members).text, QStringLiteral("a.json, c.json"));
-  auto survey = std::make_shared<PairSurvey>();
-  survey->files = files;
-  survey->shown = survey->total = 3;
-  for (const AnswerChoice choice : {AnswerChoice{0, 1}, {0, 2}, {1, 2}}) {
-    survey->outcomes.push_back(outcome_of(*files, choice));
-  }
-  EXPECT_EQ(survey->at(0, 1)->tier, Tier::different);
-  EXPECT_EQ(survey->at(2, 0)->tier, Tier::tolerance);
-  EXPECT_EQ(survey->at(2, 0)->choice, (AnswerChoice{0, 2}));
-  EXPECT_EQ(survey->at(2, 1)->choice, (AnswerChoice{1, 2}));
-  EXPECT_EQ(survey->at(1, 1), nullptr);
-  EXPECT_EQ(survey_text(*survey).toStdString(), "3 pairs: 1 tolerance, 2 different");
-  PairListModel pairs;
-  pairs.show(survey);
-  EXPECT_EQ(pairs.row_of({2, 1}), 2);
-  EXPECT_EQ(pairs.cell(0, PairListModel::parts_at).text, QStringLiteral("0"));
-}
-
-TEST(ResponseSetTest, LinesOfTwoFilesArePartnersByTheirId) {
-  const auto line = [](const std::string& id, const std::string& text) {
-    return R"({"custom_id":")" + id + R"(","response":{"status_code":200,"body":)" +
-           chat_json(words({text})) + "}}\n";
-  };
-  const auto files = parsed({line("q1", "x") + line("q2", "y"), line("q2", "y") + line("q1", "z")});
-  ASSERT_EQ(files->answers.size(), 4U);
-  EXPECT_THAT(partners(*files), ElementsAre(AnswerChoice{0, 3}, AnswerChoice{1, 2}));
-  EXPECT_EQ(first_choice(*files), (AnswerChoice{0, 3}));
-  EXPECT_FALSE(is_population(*files));  // one sample of each prompt
-}
-
-TEST(ResponsePopulation, TheCurveIsTheShareOfPairsThatHaveParted) {
-  const double never = std::numeric_limits<double>::infinity();
-  const PartedCurve curve = parted_curve({5.0, never, 2.0, 5.0});
-  EXPECT_EQ(curve.pairs, 4);
-  EXPECT_EQ(curve.never, 1);
-  EXPECT_THAT(curve.symbol, ElementsAre(2.0, 5.0));
-  EXPECT_THAT(curve.share, ElementsAre(0.25, 0.75));
-  EXPECT_LT(curve.low[0], 0.25);
-  EXPECT_GT(curve.high[0], 0.25);
-}
-
-TEST(ResponsePopulation, TooFewSamplesCannotTellAndSaySo) {
-  std::string a, b;
-  for (const char* text : {"red", "red"}) a += chat_json(words({text})) + "\n";
-  for (const char* text : {"red", "blue"}) b += chat_json(words({text})) + "\n";
-  const auto files = parsed({a, b});
-  ASSERT_TRUE(is_population(*files));
-  PopulationView view;
-  view.files = files;
-  view.sides = sample_sides(files->files[0], files->files[1]);
-  view.permutations = 100;
-  view.comparison = compare_populations(view.sides.a, view.sides.b, 100, 1);
-  EXPECT_THAT(population_sentence(view).toStdString(), HasSubstr("Inconclusive"));
-  EXPECT_THAT(population_sentence(view).toStdString(), HasSubstr("so few samples"));
-  const PartedCurves curves = parted_curves(view, -1);
-  EXPECT_EQ(curves.within_a.never, 1);  // its one pair is equal
-  EXPECT_EQ(curves.within_b.never, 0);
-  EXPECT_EQ(curves.across.pairs, 2);
-  EXPECT_THAT(curves.within_b.symbol, ElementsAre(0.0));
-  const auto rates = rate_rows(view.comparison);
-  EXPECT_EQ(rates[0].a.hits, 1);
-  EXPECT_EQ(rates[0].b.hits, 2);
-  PopulationModel model;
-  model.show(std::make_shared<const PopulationView>(view));
-  ASSERT_EQ(model.rowCount(), 1);
-  EXPECT_EQ(model.cell(0, PopulationModel::samples).text, QStringLiteral("2, 2"));
-  EXPECT_EQ(model.cell(0, PopulationModel::unique).text, QStringLiteral("1, 2"));
-}
-
-TEST(ResponsePopulation, WhatTheCommandSaysBeforeTheNumbersStandsThereToo) {
-  // 12 answers a side, the half of B's errors: no fair sample.
-  std::string a, b;
-  for (int i = 0; i < 12; ++i) {
-    a += chat_json(words({"red"})) + "\n";
-    b += (i % 2 == 0 ? chat_json(words({"red"})) : std::string(R"({"error":{"message":"busy"}})")) +
-         "\n";
-  }
-  const auto files = parsed({a, b});
-  PopulationView view;
-  view.files = files;
-  view.sides = sample_sides(files->files[0], files->files[1]);
-  view.permutations = 100;
-  view.comparison = compare_populations(view.sides.a, view.sides.b, 100, 1);
-  const std::string text = population_sentence(view).toStdString();
-  EXPECT_THAT(text, HasSubstr("6 of 12 answers of B"));
-  EXPECT_THAT(text, HasSubstr("Inconclusive"));
-}
-
-TEST(ResponseSetTest, TheCommandSaysTheSame) {
-  ResponseFiles files;
-  files.paths = {QStringLiteral("a.json"), QStringLiteral("b c.json")};
-  EXPECT_THAT(
-      vendor_arguments(files, false),
-      ElementsAre(QStringLiteral("vendor"), QStringLiteral("a.json"), QStringLiteral("b c.json")));
-  EXPECT_TRUE(vendor_arguments(files, true).contains(QStringLiteral("--population")));
+TEST(ResponseTopK, SaysWhetherOneSideOrNeitherListsTokens) {
+  const auto text = chat_json(words({"Hi"}), "fp_1", false);
+  ResponseTopKModel model;
+  model.show(parsed_pair(text, text), 0);
+  EXPECT_THAT(model.empty_text().toStdString(), testing::StartsWith("Neither side lists tokens"));
+  model.show(parsed_pair(text, chat_json(words({"Hi"}))), 0);
+  EXPECT_THAT(model.empty_text().toStdString(), testing::StartsWith("One side lists no tokens"));
 }
 
 }  // namespace

@@ -40,6 +40,17 @@ std::string chat_json(const std::vector<ChatToken>& tokens, const std::string& f
       .dump();
 }
 
+std::vector<ChatToken> words(const std::vector<std::string>& texts) {
+  std::vector<ChatToken> tokens;
+  for (const std::string& text : texts) tokens.push_back({.text = text, .logprob = -0.5});
+  return tokens;
+}
+
+std::string batch_line(const std::string& id, const std::string& text) {
+  return R"({"custom_id":")" + id + R"(","response":{"status_code":200,"body":)" +
+         chat_json(words({text})) + "}}\n";
+}
+
 ResponseFilesPointer parsed(const std::vector<std::string>& bodies) {
   auto files = std::make_shared<ResponseFiles>();
   for (std::size_t i = 0; i < bodies.size(); ++i) {

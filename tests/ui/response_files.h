@@ -18,6 +18,9 @@ struct ChatToken {
 // An OpenAI chat completion of these tokens; without `logprobs` the text alone.
 [[nodiscard]] std::string chat_json(const std::vector<ChatToken>& tokens,
                                     const std::string& fingerprint = "fp_1", bool logprobs = true);
+[[nodiscard]] std::vector<ChatToken> words(const std::vector<std::string>& texts);
+// A line of a batch's output: the question and its answer.
+[[nodiscard]] std::string batch_line(const std::string& id, const std::string& text);
 // Parsed, graded and indexed, as if read from files "a.json", "b.json", …
 [[nodiscard]] ResponseFilesPointer parsed(const std::vector<std::string>& bodies);
 [[nodiscard]] ResponsePairPointer parsed_pair(const std::string& a, const std::string& b);

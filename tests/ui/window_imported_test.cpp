@@ -193,6 +193,11 @@ TEST_F(ImportedWindow, FiguresOfPopulationsAreSaved) {
   const QImage image(path);
   EXPECT_EQ(image.size(), QSize(900, 320));
   const Theme& theme = theme_of(ThemeKind::light);
+  int caption = 0;  // the verdict stands above the figures, in its colour
+  for (int y = 0; y < 28; ++y) {
+    for (int x = 0; x < 120; ++x) caption += image.pixelColor(x, y) == theme.divergence ? 1 : 0;
+  }
+  EXPECT_GT(caption, 20);
   for (const QColor& colour : {theme.side_a, theme.side_b}) {  // rates of both sides
     int found = 0;
     for (int y = 0; y < image.height(); ++y) {

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <QFile>
+#include <QImage>
 #include <QProcess>
+#include <QTemporaryDir>
 #include <algorithm>
 
 namespace driftscope::ui {
@@ -46,6 +48,28 @@ TEST_F(Program, ADisplayThatDoesNotAnswerIsOneClearLine) {
   EXPECT_THAT(ended.said, testing::HasSubstr("driftscope export FILE.h5 --to png -o F.png"));
   EXPECT_THAT(ended.said, testing::Not(testing::HasSubstr("einstall")));
   EXPECT_EQ(std::count(ended.said.begin(), ended.said.end(), '\n'), 1);
+}
+
+TEST_F(Program, ASizeThatTheWindowDoesNotGetIsSaid) {
+  QTemporaryDir folder;
+  const auto said = [&](const char* size) {
+    const QString path = folder.filePath(QStringLiteral("w.png"));
+    QProcess process;
+    process.start(
+        QStringLiteral(DRIFTSCOPE_BINARY_DIR "/app/gui/driftscope-gui"),
+        {QStringLiteral("--screenshot"), path, QStringLiteral("--size"), QLatin1String(size)});
+    EXPECT_TRUE(process.waitForFinished(60000));
+    EXPECT_EQ(process.exitCode(), 0);
+    const QImage image(path);
+    return std::pair{QStringLiteral("%1x%2").arg(image.width()).arg(image.height()).toStdString(),
+                     process.readAllStandardError().toStdString()};
+  };
+  const auto [small, words] = said("200x100");
+  EXPECT_NE(small, "200x100");
+  EXPECT_THAT(words, testing::HasSubstr("--size 200x100; the picture is " + small));
+  const auto [large, nothing] = said("1600x1000");
+  EXPECT_EQ(large, "1600x1000");
+  EXPECT_EQ(nothing, "");
 }
 
 TEST_F(Program, NoDisplayNamesTheCommandThatNeedsNone) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// The page of answers: files dropped on the window, bad ones, pairs, keys, the matrix, samples.
+// The page of answers: files dropped on the window, bad ones, pairs, keys.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -19,15 +19,11 @@
 #include <QTest>
 #include <QUrl>
 
-#include "tests/ui/response_files.h"
-#include "ui/plots/population_plots.h"
+#include "tests/ui/responses_window.h"
 #include "ui/plots/render.h"
 #include "ui/plots/response_plot.h"
 #include "ui/shell/main_window.h"
-#include "ui/views/answer_set_panel.h"
-#include "ui/views/pair_matrix_view.h"
 #include "ui/views/plot_stack.h"
-#include "ui/views/population_panel.h"
 #include "ui/views/response_fact_panel.h"
 #include "ui/views/responses_view.h"
 #include "ui/views/table_view.h"
@@ -36,59 +32,6 @@
 
 namespace driftscope::ui {
 namespace {
-
-constexpr int kPatience = 30000;  // ms
-
-template <class Widget>
-Widget& part(QWidget& parent, const char* name) {
-  auto* found = parent.findChild<Widget*>(QLatin1String(name));
-  EXPECT_NE(found, nullptr) << name;
-  return *found;
-}
-
-class Responses : public testing::Test {
- protected:
-  void SetUp() override {
-    window.resize(1280, 800);
-    window.show();
-  }
-  void TearDown() override { apply_theme(ThemeKind::light); }
-  QString write(const char* name, const std::string& text) {
-    QFile file(m_folder.filePath(QLatin1String(name)));
-    EXPECT_TRUE(file.open(QIODevice::WriteOnly));
-    file.write(text.data(), static_cast<qint64>(text.size()));
-    return file.fileName();
-  }
-  QString red() {
-    return write("red.json",
-                 chat_json({{"It", -0.5}, {" is", -0.25}, {" red", -0.5}, {".", -1.0}}));
-  }
-  QString blue() {
-    return write("blue.json", chat_json({{"It", -0.5}, {" is", -0.5}, {" blue", -0.75}}, "fp_2"));
-  }
-  void open(const QStringList& paths) {
-    QSignalSpy shown(&window, &MainWindow::responses_shown);
-    window.open_files(paths);
-    ASSERT_TRUE(shown.wait(kPatience)) << window.last_error().toStdString();
-  }
-  void drop(const QStringList& paths) {
-    QMimeData data;
-    QList<QUrl> urls;
-    for (const QString& path : paths) urls << QUrl::fromLocalFile(path);
-    data.setUrls(urls);
-    QDragEnterEvent enter(QPoint(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QApplication::sendEvent(&window, &enter);
-    EXPECT_TRUE(enter.isAccepted());
-    QDropEvent event(QPointF(5, 5), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QApplication::sendEvent(&window, &event);
-  }
-  ResponsesView& view() { return window.responses(); }
-  const ResponsePlot& plot(std::size_t index) {
-    return *qobject_cast<ResponsePlot*>(view().plots().plots()[index]);
-  }
-  MainWindow window{nullptr};
-  QTemporaryDir m_folder;
-};
 
 TEST_F(Responses, TwoDroppedFilesAreLaidSideBySide) {
   QSignalSpy shown(&window, &MainWindow::responses_shown);
@@ -216,29 +159,7 @@ TEST_F(Responses, ThePairIsChosenFromListsAndSwapped) {
   EXPECT_EQ(view().pair()->choice, (AnswerChoice{2, 0}));
 }
 
-TEST_F(Responses, TheMatrixIsClickable) {
-  const QString third =
-      write("third.json", chat_json({{"It", -0.5}, {" is", -0.25}, {" so", -1.0}}));
-  QSignalSpy surveyed(&window, &MainWindow::survey_shown);
-  open({red(), blue(), third});
-  if (surveyed.isEmpty()) {
-    ASSERT_TRUE(surveyed.wait(kPatience));
-  }
-  view().show_page(ResponsesView::Page::all);
-  QApplication::processEvents();
-  auto& matrix = part<PairMatrixView>(window, "pair_matrix");
-  ASSERT_TRUE(matrix.isVisible());
-  QSignalSpy shown(&window, &MainWindow::responses_shown);
-  QTest::mouseClick(&matrix, Qt::LeftButton, {}, matrix.cell_centre(1, 2));
-  ASSERT_TRUE(shown.wait(kPatience));
-  EXPECT_EQ(view().pair()->choice, (AnswerChoice{1, 2}));
-  QTest::mouseClick(&matrix, Qt::LeftButton, {}, matrix.cell_centre(1, 1));  // itself: nothing
-  EXPECT_EQ(view().pair()->choice, (AnswerChoice{1, 2}));
-  QTest::keyClick(&matrix, Qt::Key_Left);  // past the diagonal
-  ASSERT_TRUE(shown.wait(kPatience));
-  EXPECT_EQ(view().pair()->choice, (AnswerChoice{1, 0}));
-}
-
+// However small the window: every line of the legend stands inside, below the cells.
 TEST_F(Responses, DiffOnlyLeavesWhatDiffers) {
   open({red(), blue()});
   auto& facts = part<ResponseFactPanel>(window, "response_facts");
@@ -260,31 +181,7 @@ TEST_F(Responses, TheNewestRequestWins) {
   EXPECT_EQ(view().files()->names.value(0), QStringLiteral("third.json"));
 }
 
-TEST_F(Responses, ManySamplesAreTwoPopulations) {
-  std::string a, b;
-  for (int i = 0; i < 6; ++i) {
-    a += chat_json({{"red", -0.5}}) + "\n";
-    b += chat_json({{i < 5 ? "blue" : "red", -0.5}}) + "\n";
-  }
-  QSignalSpy populated(&window, &MainWindow::population_shown);
-  open({write("a.jsonl", a), write("b.jsonl", b)});
-  if (populated.isEmpty()) {
-    ASSERT_TRUE(populated.wait(kPatience));
-  }
-  view().show_page(ResponsesView::Page::population);
-  EXPECT_EQ(view().pages().currentIndex(), 2);
-  const auto& panel = part<PopulationPanel>(window, "populations");
-  // 6 against 6: 12 over 6 ways to deal them out, 12 of which are as uneven: p of about 0.015.
-  EXPECT_THAT(panel.sentence().toStdString(), testing::StartsWith("1 of 1 prompt changed"));
-  const auto& plots = part<PopulationPlots>(window, "population_plots");
-  EXPECT_THAT(plots.summary().toStdString(),
-              testing::HasSubstr("within A 5 of 5 pairs never part"));
-  EXPECT_THAT(plots.summary().toStdString(),
-              testing::HasSubstr("within B 4 of 5 pairs never part"));
-  EXPECT_THAT(plots.summary().toStdString(),
-              testing::HasSubstr("A against B 1 of 6 pairs never part"));
-}
-
+// What the columns need is there: nothing of them stands outside the table.
 TEST_F(Responses, TheCommandIsCopied) {
   open({red(), blue()});
   QTest::mouseClick(view().findChild<QWidget*>(QStringLiteral("copy_command")), Qt::LeftButton);

@@ -95,7 +95,7 @@ Result<ResponseFilesPointer> read_response_files(const QStringList& paths, Gener
   }
   if (stale()) return overtaken();
   index_answers(*files);
-  if (files->answers.empty()) {
+  if (files->answered == 0) {
     const std::string why =
         files->failures.isEmpty() ? std::string() : ": " + files->failures.front().toStdString();
     return fail(
@@ -126,9 +126,10 @@ void ResponseSurveyor::survey(Generation generation, ResponseFilesPointer files)
   if (stale()) return;
   auto survey = std::make_shared<PairSurvey>();
   survey->files = files;
-  survey->total = files->answers.size();
+  survey->total = files->answered;
   std::vector<AnswerChoice> choices = partners(*files);
   survey->partners_only = !choices.empty();
+  if (survey->partners_only) survey->unpaired = unpaired(*files, choices);
   if (choices.size() > kMostPartners) choices.resize(kMostPartners);
   if (choices.empty()) {
     survey->shown = std::min(survey->total, kMostInMatrix);

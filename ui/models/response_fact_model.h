@@ -18,6 +18,8 @@ struct ResponseFact {
   QString grade = {};     // "good", "medium", "weak", "none"; empty: no evidence of a version
   bool alone = false;     // there is no B; `b` repeats `a`
   [[nodiscard]] bool differs() const { return a != b; }
+  // Not by its nature: ids and times of the calls do not count.
+  [[nodiscard]] bool tells_apart() const { return differs() && !expected; }
 };
 [[nodiscard]] std::vector<ResponseFact> response_facts(const ResponsePairView& pair);
 

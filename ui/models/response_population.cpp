@@ -123,6 +123,43 @@ QString population_sentence(const PopulationView& population) {
   return before + text;
 }
 
+VerdictSummary population_verdict(const PopulationView& population) {
+  const PopulationComparison& c = population.comparison;
+  const PopulationVerdict verdict = judge_populations(population.sides, c);
+  VerdictSummary summary;
+  summary.inconclusive = verdict.tier == Tier::inconclusive && verdict.name == "inconclusive";
+  summary.good = !summary.inconclusive && c.changed == 0;
+  summary.tier = summary.inconclusive ? QStringLiteral("INCONCLUSIVE")
+                 : summary.good       ? QStringLiteral("NO CHANGE FOUND")
+                                      : QStringLiteral("CHANGED");
+  summary.headline =
+      c.prompts.empty()
+          ? QStringLiteral("No prompt has samples on both sides")
+          : QStringLiteral("%1 of %2 %3 changed")
+                .arg(c.changed)
+                .arg(c.prompts.size())
+                .arg(c.prompts.size() == 1 ? QStringLiteral("prompt") : QStringLiteral("prompts"));
+  summary.reason = population_sentence(population);
+  return summary;
+}
+
+QString population_caption(const PopulationView& population, int row) {
+  const auto& prompts = population.comparison.prompts;
+  const QStringList names = without_common_folder(population.files->paths);
+  const QString files = QStringLiteral("A %1, B %2")
+                            .arg(escaped_text(names.value(0).toStdString()),
+                                 escaped_text(names.value(1).toStdString()));
+  if (prompts.size() == 1) {
+    return prompts[0].prompt.empty()
+               ? files
+               : QStringLiteral("%1; prompt %2").arg(files, escaped_text(prompts[0].prompt));
+  }
+  if (row < 0) return QStringLiteral("%1; all %2 prompts").arg(files).arg(prompts.size());
+  return QStringLiteral("%1; left: prompt %2; right: all %3 prompts")
+      .arg(files, escaped_text(prompts[static_cast<std::size_t>(row)].prompt))
+      .arg(prompts.size());
+}
+
 void PopulationModel::show(PopulationPointer population) {
   beginResetModel();
   m_population = std::move(population);
@@ -157,7 +194,9 @@ TableCell PopulationModel::cell(int row, int column) const {
   };
   switch (static_cast<Column>(column)) {
     case prompt:
-      return {.text = p.prompt.empty() ? QStringLiteral("(all samples)") : escaped_text(p.prompt)};
+      return {.text = p.prompt.empty() ? QStringLiteral("(all samples)") : escaped_text(p.prompt),
+              .emphasis = Emphasis::none,
+              .tooltip = escaped_text(p.prompt)};
     case samples:
       return {.text = pair(p.a.samples, p.b.samples), .number = true};
     case unique:

@@ -6,6 +6,7 @@
 
 #include "ui/models/response_snapshot.h"
 #include "ui/models/table_model.h"
+#include "ui/models/verdict_summary.h"
 
 namespace driftscope::ui {
 
@@ -37,6 +38,10 @@ struct RateRow {
 // "2 of 5 prompts changed (two-sample test, 5% after Holm's correction)", or that nothing can be
 // told; then what more samples would be needed for.
 [[nodiscard]] QString population_sentence(const PopulationView& population);
+// Of the badge: changed, no change found, or inconclusive and why.
+[[nodiscard]] VerdictSummary population_verdict(const PopulationView& population);
+// Of a picture: "A a.jsonl, B b.jsonl; left: prompt q1; right: all 3 prompts".
+[[nodiscard]] QString population_caption(const PopulationView& population, int row);
 // Of one prompt: "so few samples cannot give a p below 0.1", "about 40 samples a side would show an
 // effect of this size"; empty where a change is found.
 [[nodiscard]] QString power_text(const TwoSampleTest& test);

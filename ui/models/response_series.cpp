@@ -58,6 +58,13 @@ QString why_no_difference(const ResponsePairView& pair, const ResponseSeries& se
   if (pair.alone) {
     return QStringLiteral("There is no B: drop a second file to see where its logprobs differ");
   }
+  if (pair.failed()) {
+    return QStringLiteral("%1 is an error, not an answer: there is nothing to subtract")
+        .arg(pair.files->is_error(pair.choice.a) ? QStringLiteral("A") : QStringLiteral("B"));
+  }
+  if (pair.other_questions) {
+    return QStringLiteral("A and B answer other questions (custom_id): nothing is subtracted");
+  }
   if (series.known_a == 0 && series.known_b == 0) {
     return QStringLiteral(
         "Neither answer lists logprobs, so there is nothing to subtract. Ask the server for them "
@@ -106,8 +113,8 @@ ResponseSeries response_series(const ResponsePairView& pair) {
   for (const double value : series.beyond_b) any_beyond = any_beyond || !std::isnan(value);
   if (series.known_a == 0 && series.known_b == 0 && !any_beyond) {
     series.logprob_reason =
-        (pair.alone ? QStringLiteral("The answer lists no logprobs. ")
-                    : QStringLiteral("Neither answer lists logprobs. ")) +
+        (pair.alone || pair.failed() ? QStringLiteral("The answer lists no logprobs. ")
+                                     : QStringLiteral("Neither answer lists logprobs. ")) +
         QStringLiteral("Ask the server for them (logprobs: true, top_logprobs)");
   }
   return series;

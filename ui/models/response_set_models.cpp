@@ -33,6 +33,12 @@ TableCell name_cell(const QString& name) {
   return {.text = name, .emphasis = Emphasis::none, .tooltip = name};
 }
 
+// "1 pair", "3 pairs".
+QString counted(std::size_t count, const char* name) {
+  return QStringLiteral("%1 %2%3").arg(count).arg(QLatin1String(name),
+                                                  count == 1 ? QString() : QStringLiteral("s"));
+}
+
 Emphasis emphasis_of_tier(Tier tier) {
   if (tier == Tier::inconclusive) return Emphasis::warning;
   return tier == Tier::different ? Emphasis::alert : Emphasis::good;
@@ -86,29 +92,34 @@ TableCell ClusterModel::cell(int row, int column) const {
 void PairListModel::show(PairSurveyPointer survey) {
   beginResetModel();
   m_survey = std::move(survey);
+  m_rows.clear();
+  for (std::size_t i = 0; m_survey && i < m_survey->outcomes.size(); ++i) {
+    if (!m_survey->outcomes[i].other_questions) m_rows.push_back(i);
+  }
   endResetModel();
 }
 
-int PairListModel::row_total() const {
-  return m_survey ? static_cast<int>(m_survey->outcomes.size()) : 0;
-}
+int PairListModel::row_total() const { return static_cast<int>(m_rows.size()); }
 
 int PairListModel::row_of(AnswerChoice choice) const {
-  if (!m_survey) return -1;
-  const auto found =
-      std::find_if(m_survey->outcomes.begin(), m_survey->outcomes.end(), [&](const PairOutcome& o) {
-        return o.choice == choice || (o.choice.a == choice.b && o.choice.b == choice.a);
-      });
-  return found == m_survey->outcomes.end() ? -1
-                                           : static_cast<int>(found - m_survey->outcomes.begin());
+  const auto found = std::find_if(m_rows.begin(), m_rows.end(), [&](std::size_t i) {
+    const AnswerChoice own = m_survey->outcomes[i].choice;
+    return own == choice || own == AnswerChoice{choice.b, choice.a};
+  });
+  return found == m_rows.end() ? -1 : static_cast<int>(found - m_rows.begin());
 }
 
 QStringList PairListModel::headings() const {
   return {QStringLiteral("A"),        QStringLiteral("B"),     QStringLiteral("Tier"),
-          QStringLiteral("Parts at"), QStringLiteral("Cause"), QStringLiteral("Max |B − A|")};
+          QStringLiteral("Parts at"), QStringLiteral("Cause"), QStringLiteral("Max |Δ|")};
 }
 
 QString PairListModel::empty_text() const {
+  if (m_survey && !m_survey->outcomes.empty()) {
+    return QStringLiteral(
+        "No two answers have the same custom_id: they answer other questions, so none are "
+        "compared.");
+  }
   return QStringLiteral("The pairs of more than two answers appear here.");
 }
 
@@ -121,36 +132,66 @@ TableCell PairListModel::cell(int row, int column) const {
     case side_b:
       return name_cell(m_survey->files->label(o.choice.b));
     case tier:
-      return {.text = tier_mark(o.tier) + QLatin1Char(' ') + tier_name(o.tier),
+      return {.text = tier_name(o.tier),
               .emphasis = emphasis_of_tier(o.tier),
               .tooltip = tier_meaning(o.tier)};
     case parts_at:
-      return {.text = o.step >= 0 ? QString::number(o.step) : unknown, .number = true};
+      return {.text = o.step >= 0 ? QString::number(o.step)
+                      : o.byte    ? QStringLiteral("byte %1").arg(*o.byte)
+                                  : unknown,
+              .number = true,
+              .emphasis = Emphasis::none,
+              .tooltip = o.step >= 0 ? QStringLiteral("token %1").arg(o.step)
+                         : o.byte    ? QStringLiteral("of the text: it is not known by tokens")
+                                     : QString()};
     case cause:
       return {.text = o.cause ? cause_name(*o.cause) : unknown};
     case largest:
-      return {.text = o.max_abs ? short_number(*o.max_abs, 3) : unknown, .number = true};
+      return {
+          .text = o.max_abs ? short_number(*o.max_abs, 3) : unknown,
+          .number = true,
+          .emphasis = Emphasis::none,
+          .tooltip = QStringLiteral("Largest |B − A| of the logprobs of tokens that both chose")};
     case column_total:
       break;
   }
   return {};
 }
 
-QString survey_text(const PairSurvey& survey) {
-  std::array<int, 6> counts{};
+SurveyCounts counts_of(const PairSurvey& survey) {
+  SurveyCounts counts;
   for (const PairOutcome& outcome : survey.outcomes) {
-    ++counts[static_cast<std::size_t>(outcome.tier)];
+    if (outcome.other_questions) {
+      ++counts.other_questions;
+      continue;
+    }
+    ++counts.tiers[static_cast<std::size_t>(outcome.tier)];
+    ++counts.compared;
+    counts.weakest = std::max(counts.weakest, outcome.tier);
   }
+  return counts;
+}
+
+QString tiers_text(const SurveyCounts& counts) {
   QStringList parts;
-  for (std::size_t i = 0; i < counts.size(); ++i) {
-    if (counts[i] == 0) continue;
-    parts << QStringLiteral("%1 %2").arg(counts[i]).arg(tier_name(static_cast<Tier>(i)));
+  for (std::size_t i = 0; i < counts.tiers.size(); ++i) {
+    if (counts.tiers[i] == 0) continue;
+    parts << QStringLiteral("%1 %2").arg(counts.tiers[i]).arg(tier_name(static_cast<Tier>(i)));
   }
-  QString text =
-      QStringLiteral("%1 %2: %3")
-          .arg(survey.outcomes.size())
-          .arg(survey.outcomes.size() == 1 ? QStringLiteral("pair") : QStringLiteral("pairs"))
-          .arg(parts.join(QStringLiteral(", ")));
+  return parts.join(QStringLiteral(", "));
+}
+
+QString survey_text(const PairSurvey& survey) {
+  const SurveyCounts counts = counts_of(survey);
+  QStringList sentences;
+  if (counts.compared > 0 || counts.other_questions == 0) {
+    sentences << QStringLiteral("%1: %2").arg(counted(counts.compared, "pair"), tiers_text(counts));
+  }
+  if (counts.other_questions > 0) {
+    sentences << QStringLiteral("not compared, as other custom_ids are other questions: %1")
+                     .arg(counted(counts.other_questions, "pair"));
+  }
+  QString text = sentences.join(QStringLiteral("; "));
   if (survey.partners_only) {
     text += QStringLiteral(" (partners of the two files)");
   } else if (survey.shown < survey.total) {
@@ -159,10 +200,41 @@ QString survey_text(const PairSurvey& survey) {
   return text;
 }
 
+VerdictSummary survey_verdict(const PairSurvey& survey) {
+  const SurveyCounts counts = counts_of(survey);
+  const bool told = counts.compared > 0 && survey.unpaired == 0;
+  const Tier tier = told ? counts.weakest : Tier::inconclusive;
+  VerdictSummary summary;
+  summary.tier = counts.compared == 0 && counts.other_questions > 0 ? QStringLiteral("NOT COMPARED")
+                                                                    : tier_name(tier).toUpper();
+  summary.good = tier < Tier::different;
+  summary.inconclusive = tier == Tier::inconclusive;
+  const QString groups = survey.partners_only
+                             ? QString()
+                             : QStringLiteral("%1 in %2; ")
+                                   .arg(counted(survey.files->answered, "answer"),
+                                        counted(survey.files->clusters.size(), "group"));
+  const std::size_t differ = counts.tiers[static_cast<std::size_t>(Tier::different)];
+  const QString pairs =
+      counts.compared == 0 ? QStringLiteral("no pair was compared")
+      : differ == 0 ? QStringLiteral("none of %1 differs").arg(counted(counts.compared, "pair"))
+                    : QStringLiteral("%1 of %2 %3")
+                          .arg(differ)
+                          .arg(counted(counts.compared, "pair"),
+                               differ == 1 ? QStringLiteral("differs") : QStringLiteral("differ"));
+  summary.headline = groups + pairs;
+  summary.reason = survey_text(survey);
+  if (survey.unpaired > 0) {
+    summary.reason +=
+        QStringLiteral("; without a partner: %1").arg(counted(survey.unpaired, "answer"));
+  }
+  return summary;
+}
+
 QString files_text(const ResponseFiles& files) {
   return QStringLiteral("%1 %2 of %3 %4, %5 unique")
-      .arg(files.answers.size())
-      .arg(files.answers.size() == 1 ? QStringLiteral("answer") : QStringLiteral("answers"))
+      .arg(files.answered)
+      .arg(files.answered == 1 ? QStringLiteral("answer") : QStringLiteral("answers"))
       .arg(files.paths.size())
       .arg(files.paths.size() == 1 ? QStringLiteral("file") : QStringLiteral("files"))
       .arg(files.clusters.size());

@@ -6,6 +6,7 @@
 
 #include "ui/models/response_snapshot.h"
 #include "ui/models/table_model.h"
+#include "ui/models/verdict_summary.h"
 
 namespace driftscope::ui {
 
@@ -33,8 +34,9 @@ class PairListModel final : public TableModel {
   using TableModel::TableModel;
   enum Column { side_a, side_b, tier, parts_at, cause, largest, column_total };
   void show(PairSurveyPointer survey);
+  // Pairs that were compared; those of other questions have no row.
   [[nodiscard]] const PairOutcome& outcome(int row) const {
-    return m_survey->outcomes[static_cast<std::size_t>(row)];
+    return m_survey->outcomes[m_rows[static_cast<std::size_t>(row)]];
   }
   // Row of this pair in either order, -1: none.
   [[nodiscard]] int row_of(AnswerChoice choice) const;
@@ -47,10 +49,25 @@ class PairListModel final : public TableModel {
 
  private:
   PairSurveyPointer m_survey;
+  std::vector<std::size_t> m_rows;  // into the outcomes
 };
 
-// "6 pairs: 4 token, 2 different", and how many answers are left out of the matrix.
+// How many pairs came to what.
+struct SurveyCounts {
+  std::array<std::size_t, 6> tiers{};  // [Tier]
+  std::size_t compared = 0;
+  std::size_t other_questions = 0;
+  Tier weakest = Tier::bitwise;  // of those compared
+};
+[[nodiscard]] SurveyCounts counts_of(const PairSurvey& survey);
+// "4 token, 2 different".
+[[nodiscard]] QString tiers_text(const SurveyCounts& counts);
+// "6 pairs: 4 token, 2 different", how many are not compared, and how many answers are left out of
+// the matrix.
 [[nodiscard]] QString survey_text(const PairSurvey& survey);
+// Of the badge above all answers: the weakest tier of the pairs, as the command judges them, and
+// how many groups and pairs differ.
+[[nodiscard]] VerdictSummary survey_verdict(const PairSurvey& survey);
 // "12 answers of 2 files, 3 unique".
 [[nodiscard]] QString files_text(const ResponseFiles& files);
 // "vendor a.json b.json": the arguments that say the same in a terminal.

@@ -108,24 +108,30 @@ QString ResponseTopKModel::empty_text() const {
     return m_pair->alone ? QStringLiteral("The answer holds no tokens.")
                          : QStringLiteral("The answers hold no tokens.");
   }
-  if (m_pair->alone && m_pair->columns.unit == ColumnUnit::words) {
+  const bool one = m_pair->alone || m_pair->failed();
+  if (one && m_pair->columns.unit == ColumnUnit::words) {
     return QStringLiteral(
         "The answer lists no tokens. Ask the server for logprobs with top_logprobs.");
   }
   if (m_pair->columns.unit == ColumnUnit::words) {
     return QStringLiteral(
-        "One side lists no tokens, so there are no alternatives to compare. Ask the server for "
-        "logprobs with top_logprobs.");
+               "%1, so there are no alternatives to compare. Ask the server for logprobs with "
+               "top_logprobs.")
+        .arg(neither_lists_tokens(*m_pair) ? QStringLiteral("Neither side lists tokens")
+                                           : QStringLiteral("One side lists no tokens"));
   }
   return QStringLiteral("Choose a token in the ribbons or on the plots.");
 }
 
 TableCell ResponseTopKModel::absent_cell(const QString& text) const {
-  return {.text = m_pair->alone ? QStringLiteral("–") : text,
+  const bool one = m_pair->alone || m_pair->failed();
+  return {.text = one ? QStringLiteral("–") : text,
           .number = true,
           .emphasis = Emphasis::muted,
           .tooltip = m_pair->alone ? QStringLiteral("There is no second file")
-                                   : QStringLiteral("Not among the tokens that this side lists")};
+                     : m_pair->failed()
+                         ? QStringLiteral("This side is an error, not an answer")
+                         : QStringLiteral("Not among the tokens that this side lists")};
 }
 
 TableCell ResponseTopKModel::rank_cell(const Side& own, const Side& other) const {

@@ -160,12 +160,14 @@ QString unit_name(ColumnUnit unit) {
 VerdictSummary response_verdict(const ResponsePairView& pair) {
   const ResponseComparison& c = pair.comparison;
   VerdictSummary summary;
-  summary.tier = tier_name(c.tier).toUpper();
+  summary.tier =
+      pair.other_questions ? QStringLiteral("NOT COMPARED") : tier_name(c.tier).toUpper();
   summary.inconclusive = c.tier == Tier::inconclusive;
   summary.good = c.tier < Tier::different;
   const bool parted = c.divergence && c.tier == Tier::different && c.tools_equal;
-  summary.headline =
-      parted ? divergence_headline(*c.divergence) : capitalised(escaped_text(c.verdict));
+  summary.headline = parted          ? divergence_headline(*c.divergence)
+                     : pair.failed() ? escaped_text(c.verdict)  // begins with a file's name
+                                     : capitalised(escaped_text(c.verdict));
   if (c.divergence) {
     summary.cause = cause_name(c.divergence->cause);
     summary.reason = capitalised(escaped_text(c.divergence->reason));
@@ -177,7 +179,7 @@ VerdictSummary response_verdict(const ResponsePairView& pair) {
   if (prompt && !prompt->empty()) {
     summary.prompt = QStringLiteral("\u2018%1\u2019").arg(escaped_text(*prompt));
   }
-  add_answer_facts(pair, summary.facts);
+  if (!pair.other_questions && !pair.failed()) add_answer_facts(pair, summary.facts);
   return summary;
 }
 
@@ -188,8 +190,13 @@ QString column_text(const ResponsePairView& pair, std::int64_t column) {
   const QString a = side_of_column(columns.steps_a, shown.a);
   if (pair.alone) return a;
   const QString b = side_of_column(columns.steps_b, shown.b);
-  const QString nothing = QStringLiteral("nothing here");
-  return QStringLiteral("A %1, B %2").arg(a.isEmpty() ? nothing : a, b.isEmpty() ? nothing : b);
+  const auto shown_side = [&](const QString& text, std::size_t answer) {
+    if (!text.isEmpty()) return text;
+    return pair.files->is_error(answer) ? QStringLiteral("is an error")
+                                        : QStringLiteral("nothing here");
+  };
+  return QStringLiteral("A %1, B %2")
+      .arg(shown_side(a, pair.choice.a), shown_side(b, pair.choice.b));
 }
 
 }  // namespace driftscope::ui

@@ -29,6 +29,7 @@ namespace {
 
 constexpr int kPlotHeight = 220;
 constexpr int kPopulationHeight = 320;
+constexpr int kCaptionHeight = 50;  // above the figures of populations
 constexpr int kHeaderHeight = 90;
 constexpr int kAxisHeight =
     30;  // what the lowest plot needs more, for numbers and name of the axis
@@ -139,6 +140,28 @@ void draw_header(QCPPainter& painter, const VerdictSummary& summary, int width,
     facts << fact.label + QStringLiteral(" ") + fact.value;
   painter.drawText(QRect(12, 66, width - 24, 18), Qt::AlignLeft | Qt::AlignVCenter,
                    facts.join(QStringLiteral("   ·   ")));
+}
+
+// A picture goes its own way: it says of what it is, and what was found.
+void draw_caption(QCPPainter& painter, const PopulationView& population, int row, int width,
+                  const Theme& theme) {
+  const VerdictSummary verdict = population_verdict(population);
+  QFont bold = text_font(11);
+  bold.setBold(true);
+  painter.setFont(bold);
+  painter.setPen(verdict.good           ? theme.good
+                 : verdict.inconclusive ? theme.warning
+                                        : theme.divergence);
+  painter.drawText(QRect(12, 6, width - 24, 20), Qt::AlignLeft | Qt::AlignVCenter, verdict.tier);
+  const int shift = QFontMetrics(bold).horizontalAdvance(verdict.tier) + 14;
+  painter.setPen(theme.text);
+  painter.drawText(QRect(12 + shift, 6, width - 24 - shift, 20), Qt::AlignLeft | Qt::AlignVCenter,
+                   verdict.headline);
+  painter.setFont(text_font(8.5));
+  painter.setPen(theme.muted);
+  const QString words = painter.fontMetrics().elidedText(population_caption(population, row),
+                                                         Qt::ElideMiddle, width - 24);
+  painter.drawText(QRect(12, 28, width - 24, 18), Qt::AlignLeft | Qt::AlignVCenter, words);
 }
 
 void draw_sheet(QCPPainter& painter, const Sheet& sheet, const Theme& theme) {
@@ -287,11 +310,14 @@ Result<void> render_populations(const PopulationPointer& population, int row,
   const Theme& theme = theme_of(request.theme);
   PopulationPlots plots(nullptr);
   plots.set_theme(theme);
-  plots.resize(size);
+  const QSize figures(size.width(), size.height() - kCaptionHeight);
+  plots.resize(figures);
   plots.show(population, row);
   const auto draw = [&](QCPPainter& painter) {
     painter.fillRect(QRect({0, 0}, size), theme.surface);
-    plots.draw_into(painter, size);
+    draw_caption(painter, *population, row, size.width(), theme);
+    painter.translate(0, kCaptionHeight);
+    plots.draw_into(painter, figures);
   };
   return write_drawing(size, draw, **writer, request);
 }

@@ -99,7 +99,8 @@ void MainWindow::open_responses(const QStringList& paths) {
 void MainWindow::drop_files(const QStringList& paths) {
   // One answer alone waits for its partner.
   const ResponseFilesPointer& open = m_responses->files();
-  const bool waiting = responses_current() && open && open->answers.size() == 1;
+  const bool waiting =
+      responses_current() && open && open->answered == 1 && open->paths.size() == 1;
   const bool captures = std::any_of(paths.begin(), paths.end(), is_capture_file);
   open_files(waiting && !captures ? open->paths + paths : paths);
 }

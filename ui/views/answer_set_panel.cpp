@@ -33,8 +33,7 @@ AnswerSetPanel::AnswerSetPanel(QWidget* parent)
   m_pair_table->horizontalHeader()->setSectionResizeMode(PairListModel::cause,
                                                          QHeaderView::ResizeToContents);
   for (const int column : {PairListModel::side_a, PairListModel::side_b}) {
-    m_pair_table->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Interactive);
-    m_pair_table->horizontalHeader()->resizeSection(column, 105);
+    m_pair_table->horizontalHeader()->setSectionResizeMode(column, QHeaderView::Stretch);
   }
   QHeaderView* columns = m_cluster_table->horizontalHeader();
   columns->setSectionResizeMode(ClusterModel::members, QHeaderView::Interactive);
@@ -72,7 +71,7 @@ void AnswerSetPanel::set_files(const ResponseFilesPointer& files) {
   m_pairs.show(nullptr);
   m_matrix->set_survey(nullptr);
   m_matrix->show();
-  m_summary->setText(files->answers.size() > 2 ? tr("Comparing every pair …") : QString());
+  m_summary->setText(is_set(*files) ? tr("Comparing every pair …") : QString());
 }
 
 void AnswerSetPanel::set_survey(const PairSurveyPointer& survey) {

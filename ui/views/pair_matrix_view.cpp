@@ -18,11 +18,14 @@ namespace driftscope::ui {
 namespace {
 
 constexpr int kNumberRoom = 30;  // row and column numbers
-constexpr int kLegendHeight = 40;
+constexpr int kLegendLine = 18;
 constexpr int kLargestCell = 34;
 constexpr int kSmallestForMarks = 13;
 constexpr std::array kTiers{Tier::bitwise,  Tier::tolerance, Tier::token,
                             Tier::semantic, Tier::different, Tier::inconclusive};
+
+// Of answers to other questions.
+QColor unrelated_colour(const Theme& theme) { return mix(theme.surface, theme.muted, 0.45); }
 
 }  // namespace
 
@@ -75,7 +78,7 @@ void PairMatrixView::describe() {
 PairMatrixView::Grid PairMatrixView::grid() const {
   const auto count = static_cast<int>(m_survey ? std::max<std::size_t>(1, m_survey->shown) : 1);
   const int room_x = width() - kNumberRoom - 6;
-  const int room_y = height() - kNumberRoom - kLegendHeight;
+  const int room_y = height() - kNumberRoom - legend_height();
   const int cell = std::clamp(std::min(room_x, room_y) / count, 3, kLargestCell);
   return {.left = kNumberRoom, .top = kNumberRoom - 8, .cell = cell};
 }
@@ -102,12 +105,18 @@ std::optional<AnswerChoice> PairMatrixView::pair_at(QPoint position) const {
 QString PairMatrixView::pair_text(AnswerChoice choice) const {
   const PairOutcome* outcome = m_survey->at(choice.a, choice.b);
   if (outcome == nullptr) return {};
+  if (outcome->other_questions) {
+    return tr("A %1\nB %2\n%3")
+        .arg(m_survey->files->label(choice.a), m_survey->files->label(choice.b),
+             other_questions_text(*m_survey->files, choice));
+  }
   const QStringList& names = m_survey->files->names;
   QString text =
       tr("A %1\nB %2\n%3: %4")
           .arg(names[static_cast<qsizetype>(choice.a)], names[static_cast<qsizetype>(choice.b)],
                tier_name(outcome->tier), tier_meaning(outcome->tier));
   if (outcome->step >= 0) text += tr("\nparts at token %1").arg(outcome->step);
+  if (outcome->byte) text += tr("\nparts at byte %1 of the text").arg(*outcome->byte);
   if (outcome->cause) text += tr(" (%1)").arg(cause_name(*outcome->cause));
   if (outcome->max_abs) {
     text += tr("\nlargest logprob difference %1").arg(short_number(*outcome->max_abs, 3));
@@ -184,6 +193,10 @@ void PairMatrixView::draw_cells(QPainter& painter, const Theme& theme, const Gri
         painter.fillRect(box, theme.grid);
         continue;
       }
+      if (outcome->other_questions) {
+        painter.fillRect(box, unrelated_colour(theme));
+        continue;
+      }
       const QColor colour = tier_colour(theme, outcome->tier);
       painter.fillRect(box, mix(theme.surface, colour, marks ? 0.30 : 0.75));
       if (!marks) continue;
@@ -215,26 +228,54 @@ void PairMatrixView::draw_labels(QPainter& painter, const Theme& theme, const Gr
   painter.drawText(QRect(0, 0, g.left - 4, g.top - 2), Qt::AlignRight | Qt::AlignBottom, tr("A╲B"));
 }
 
-// Only the tiers that occur, in as many lines as they need.
-void PairMatrixView::draw_legend(QPainter& painter, const Theme& theme) const {
-  painter.setFont(text_font(8.5));
-  const QFontMetrics metrics(painter.font());
+// Only what occurs, in as many lines as it needs.
+std::vector<PairMatrixView::LegendEntry> PairMatrixView::legend() const {
+  std::vector<LegendEntry> entries;
+  const QFontMetrics metrics(text_font(8.5));
   int x = 6;
-  int y = height() - kLegendHeight + 4;
-  for (const Tier tier : kTiers) {
-    const bool occurs = std::any_of(m_survey->outcomes.begin(), m_survey->outcomes.end(),
-                                    [tier](const PairOutcome& o) { return o.tier == tier; });
-    if (!occurs) continue;
-    const QString text = tier_mark(tier) + QStringLiteral(" ") + tier_name(tier);
-    const int room = 16 + metrics.horizontalAdvance(text) + 10;
+  int line = 0;
+  const auto add = [&](std::optional<Tier> tier, const QString& text) {
+    const int room = 20 + metrics.horizontalAdvance(text) + 10;
     if (x + room > width() && x > 6) {
       x = 6;
-      y += 17;
+      ++line;
     }
-    painter.fillRect(QRect(x, y + 2, 11, 11), mix(theme.surface, tier_colour(theme, tier), 0.6));
-    painter.setPen(theme.text);
-    painter.drawText(QRect(x + 16, y, room, 15), Qt::AlignLeft | Qt::AlignVCenter, text);
+    entries.push_back({.tier = tier, .text = text, .x = x, .line = line, .width = room});
     x += room;
+  };
+  for (const Tier tier : kTiers) {
+    const bool occurs =
+        std::any_of(m_survey->outcomes.begin(), m_survey->outcomes.end(),
+                    [tier](const PairOutcome& o) { return !o.other_questions && o.tier == tier; });
+    if (occurs) add(tier, tier_name(tier));
+  }
+  const bool unrelated = std::any_of(m_survey->outcomes.begin(), m_survey->outcomes.end(),
+                                     [](const PairOutcome& o) { return o.other_questions; });
+  if (unrelated) add(std::nullopt, tr("other questions"));
+  return entries;
+}
+
+int PairMatrixView::legend_height() const {
+  const auto entries = m_survey ? legend() : std::vector<LegendEntry>{};
+  return entries.empty() ? 0 : (entries.back().line + 1) * kLegendLine + 4;
+}
+
+// The mark stands in its box, as in the cells.
+void PairMatrixView::draw_legend(QPainter& painter, const Theme& theme) const {
+  QFont bold = text_font(8);
+  bold.setBold(true);
+  const int top = height() - legend_height() + 2;
+  for (const LegendEntry& entry : legend()) {
+    const int y = top + entry.line * kLegendLine;
+    const QRect box(entry.x, y, 15, 15);
+    painter.fillRect(box, entry.tier ? mix(theme.surface, tier_colour(theme, *entry.tier), 0.45)
+                                     : unrelated_colour(theme));
+    painter.setPen(theme.text);
+    painter.setFont(bold);
+    if (entry.tier) painter.drawText(box, Qt::AlignCenter, tier_mark(*entry.tier));
+    painter.setFont(text_font(8.5));
+    painter.drawText(QRect(entry.x + 20, y, entry.width - 20, 15), Qt::AlignLeft | Qt::AlignVCenter,
+                     entry.text);
   }
 }
 

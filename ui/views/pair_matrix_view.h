@@ -3,6 +3,8 @@
 #pragma once
 
 #include <QWidget>
+#include <optional>
+#include <vector>
 
 #include "ui/models/response_snapshot.h"
 
@@ -22,6 +24,16 @@ class PairMatrixView final : public QWidget {
   void set_choice(AnswerChoice choice);
   // Middle of the cell in row i (side A), column j, for tests and keys.
   [[nodiscard]] QPoint cell_centre(std::size_t i, std::size_t j) const;
+  // What the colours and marks mean, each in its place, for tests too.
+  struct LegendEntry {
+    std::optional<Tier> tier;  // empty: answers to other questions, not compared
+    QString text;
+    int x = 0, line = 0, width = 0;
+  };
+  [[nodiscard]] std::vector<LegendEntry> legend() const;
+  [[nodiscard]] int legend_height() const;
+  // What a tool tip says of a cell.
+  [[nodiscard]] QString pair_text(AnswerChoice choice) const;
   [[nodiscard]] QSize sizeHint() const override;
   [[nodiscard]] QSize minimumSizeHint() const override { return {160, 120}; }
 
@@ -40,7 +52,6 @@ class PairMatrixView final : public QWidget {
   };
   [[nodiscard]] Grid grid() const;
   [[nodiscard]] std::optional<AnswerChoice> pair_at(QPoint position) const;
-  [[nodiscard]] QString pair_text(AnswerChoice choice) const;
   void draw_cells(QPainter& painter, const Theme& theme, const Grid& grid) const;
   void draw_labels(QPainter& painter, const Theme& theme, const Grid& grid) const;
   void draw_legend(QPainter& painter, const Theme& theme) const;

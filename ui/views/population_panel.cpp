@@ -37,8 +37,9 @@ PopulationPanel::PopulationPanel(QWidget* parent)
   m_save->setToolTip(m_save->accessibleName());
   m_table->setObjectName(QStringLiteral("population_table"));
   m_table->setWordWrap(false);
-  m_table->horizontalHeader()->setSectionResizeMode(PopulationModel::power,
-                                                    QHeaderView::ResizeToContents);
+  m_table->horizontalHeader()->setSectionResizeMode(PopulationModel::prompt,
+                                                    QHeaderView::Interactive);
+  m_table->horizontalHeader()->resizeSection(PopulationModel::prompt, 150);
   auto* row = new QHBoxLayout;
   row->setContentsMargins(6, 0, 6, 2);
   row->setSpacing(8);
@@ -67,6 +68,7 @@ QString PopulationPanel::sentence() const { return m_sentence->text(); }
 void PopulationPanel::set_population(const PopulationPointer& population) {
   m_population = population;
   m_model.show(population);
+  m_sentence->setVisible(!population);  // then the bar above says it
   m_sentence->setText(population ? population_sentence(*population)
                                  : tr("Testing whether both sides answer alike …"));
   show_prompt(-1);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-3.0-or-later
-// Which answers the page shows: the two boxes above it, and one answer that has no partner yet.
+// Which answers are shown: the two boxes above the pages, the page in view and what the bar says of
+// it, and one answer that has no partner yet.
 #include <QComboBox>
 #include <QLabel>
+#include <QTabWidget>
 #include <QToolButton>
 
+#include "ui/models/response_population.h"
+#include "ui/models/response_set_models.h"
 #include "ui/models/response_verdict.h"
 #include "ui/views/plot_stack.h"
 #include "ui/views/response_fact_panel.h"
@@ -72,6 +76,39 @@ void ResponsesView::show_choice(AnswerChoice choice) {
   m_choose_b->setCurrentIndex(static_cast<int>(choice.b));
   show_names();
   m_filling = false;
+}
+
+// What many answers say together comes first.
+void ResponsesView::show_opening_page() {
+  show_page(Page::pair);
+  show_page(Page::all);  // where there is such a page
+  show_page(Page::population);
+  show_verdict();
+}
+
+void ResponsesView::show_verdict() {
+  m_pair_side->setVisible(page() != Page::population);
+  if (!m_files || !first_choice(*m_files)) return;  // a note stands there
+  switch (page()) {
+    case Page::pair:
+      return m_pair ? m_verdict->set_summary(response_verdict(*m_pair))
+                    : m_verdict->set_note(tr("Comparing …"));
+    case Page::all:
+      return m_survey ? m_verdict->set_summary(survey_verdict(*m_survey))
+                      : m_verdict->set_note(tr("Comparing every pair …"));
+    case Page::population:
+      return m_population ? m_verdict->set_summary(population_verdict(*m_population))
+                          : m_verdict->set_note(tr("Testing whether both sides answer alike …"));
+  }
+}
+
+void ResponsesView::show_page(Page page) {
+  const int index = static_cast<int>(page);
+  if (m_pages->isTabVisible(index)) m_pages->setCurrentIndex(index);
+}
+
+ResponsesView::Page ResponsesView::page() const {
+  return static_cast<Page>(std::max(0, m_pages->currentIndex()));
 }
 
 }  // namespace driftscope::ui

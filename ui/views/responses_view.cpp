@@ -86,7 +86,8 @@ ResponsesView::ResponsesView(QWidget* parent) : QWidget(parent) {
   m_pages->addTab(m_populations, tr("Populations"));
   auto* splitter = new QSplitter(Qt::Horizontal, this);
   splitter->addWidget(m_pages);
-  splitter->addWidget(make_side());
+  m_pair_side = make_side();
+  splitter->addWidget(m_pair_side);
   splitter->setStretchFactor(0, 1);
   splitter->setStretchFactor(1, 0);
   splitter->setSizes({850, kSideWidth});
@@ -105,6 +106,7 @@ ResponsesView::ResponsesView(QWidget* parent) : QWidget(parent) {
           &ResponsesView::save_populations_requested);
   connect(m_verdict, &VerdictBar::divergence_requested, this,
           &ResponsesView::go_to_first_divergence);
+  connect(m_pages, &QTabWidget::currentChanged, this, [this] { show_verdict(); });
   name_tabs();
 }
 
@@ -156,7 +158,10 @@ QWidget* ResponsesView::make_pair_page() {
   m_key->setContentsMargins(34, 1, 6, 2);
   m_key->setFont(text_font(8));
   m_key->setForegroundRole(QPalette::PlaceholderText);
-  m_key->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+  m_key->setWordWrap(true);
+  QSizePolicy policy(QSizePolicy::Ignored, QSizePolicy::Minimum);
+  policy.setHeightForWidth(true);
+  m_key->setSizePolicy(policy);
   m_plots = new PlotStack(this, response_plot_catalogue());
   m_plots->setObjectName(QStringLiteral("response_plot_stack"));
   connect(m_ribbons, &TokenRibbonView::step_selected, this, &ResponsesView::select_column);
@@ -207,6 +212,7 @@ void ResponsesView::set_files(const ResponseFilesPointer& files) {
   m_files = files;
   m_pair.reset();
   m_shown.reset();
+  m_survey.reset();
   m_fresh = true;
   m_population.reset();
   set_message({}, false);
@@ -221,13 +227,12 @@ void ResponsesView::set_files(const ResponseFilesPointer& files) {
   m_populations->set_population(nullptr);
   fill_choosers();
   if (const auto choice = first_choice(*files)) {
-    m_verdict->set_note(tr("Comparing …"));
     choose(*choice);
   } else {
     show_single();
   }
   name_tabs();
-  show_page(Page::pair);
+  show_opening_page();
 }
 
 void ResponsesView::take_choosers() {
@@ -239,6 +244,7 @@ void ResponsesView::take_choosers() {
     return;
   }
   choose(choice);
+  show_page(Page::pair);
 }
 
 void ResponsesView::choose(AnswerChoice choice) {
@@ -256,7 +262,7 @@ void ResponsesView::set_pair(const ResponsePairPointer& pair) {
   if (pair->files != m_files) return;
   m_pair = m_shown = pair;
   show_choice(pair->choice);
-  m_verdict->set_summary(response_verdict(*pair));
+  show_verdict();
   show_ribbon();
   m_plots->set_pair(pair);
   m_facts->set_pair(pair);
@@ -273,8 +279,14 @@ void ResponsesView::set_pair(const ResponsePairPointer& pair) {
 
 void ResponsesView::show_ribbon() {
   const ResponsePairPointer pair = m_pair;
+  TokenRibbon ribbon = response_ribbon(pair->columns);
+  if (m_files->is_error(pair->choice.b)) {
+    ribbon.absent_b = tr("an error, not an answer: %1").arg(escaped_text(pair->response_b().error));
+  } else if (m_files->is_error(pair->choice.a) && !ribbon.items.empty()) {
+    ribbon.items.front().text_a = tr("error");
+  }
   m_ribbons->set_ribbon(
-      response_ribbon(pair->columns),
+      std::move(ribbon),
       [pair](std::int64_t column) {
         return QStringLiteral("<b>%1 %2</b><br>%3")
             .arg(unit_name(pair->columns.unit))
@@ -289,13 +301,17 @@ void ResponsesView::show_ribbon() {
   };
   if (has(ColumnState::differs)) {
     marks << tr("underlined: A and B differ") << tr("dotted box: nothing of this side");
-  } else if (!pair->columns.columns.empty()) {
+  } else if (!pair->columns.columns.empty() && !pair->failed()) {
     marks << tr("A and B are the same");
   }
   if (has(ColumnState::joined)) marks << tr("green: the texts run together again");
   if (has(ColumnState::split)) marks << tr("dotted line: same text, cut into other tokens");
   if (pair->columns.unit == ColumnUnit::words) {
-    marks.prepend(tr("a side lists no tokens: pieces of its text stand for them"));
+    marks.prepend(pair->failed()
+                      ? tr("the answer lists no tokens: pieces of its text stand for them")
+                  : neither_lists_tokens(*pair)
+                      ? tr("neither side lists tokens: pieces of the texts stand for them")
+                      : tr("a side lists no tokens: pieces of its text stand for them"));
   }
   if (pair->columns.unit == ColumnUnit::prompt) {
     marks.prepend(tr("no answers: these are the tokens of the prompt"));
@@ -306,7 +322,9 @@ void ResponsesView::show_ribbon() {
 
 void ResponsesView::set_survey(const PairSurveyPointer& survey) {
   if (survey->files != m_files) return;
+  m_survey = survey;
   m_all->set_survey(survey);
+  show_verdict();
 }
 
 void ResponsesView::set_population(const PopulationPointer& population) {
@@ -314,25 +332,22 @@ void ResponsesView::set_population(const PopulationPointer& population) {
   m_population = population;
   m_populations->set_population(population);
   name_tabs();
+  show_verdict();
 }
 
 void ResponsesView::name_tabs() {
-  const std::size_t answers = m_files ? m_files->answers.size() : 0;
+  const std::size_t answers = m_files ? m_files->answered : 0;
+  const bool many = m_files && is_set(*m_files);
   const bool samples = m_files && is_population(*m_files);
   m_pages->setTabText(1, answers > 0 ? tr("All %1 answers").arg(answers) : tr("All answers"));
-  m_pages->setTabVisible(1, answers > 2);
+  m_pages->setTabVisible(1, many);
   m_pages->setTabVisible(2, samples);
-  m_pages->tabBar()->setVisible(answers > 2 || samples);
+  m_pages->tabBar()->setVisible(many || samples);
   const auto findings = m_findings_model.rowCount();
   m_side->setTabText(1, findings > 0 ? tr("Findings (%1)").arg(findings) : tr("Findings"));
   const int differ = m_facts->difference_count();
   m_side->setTabText(
       0, differ > 0 ? tr("Version and fields (%1 differ)").arg(differ) : tr("Version and fields"));
-}
-
-void ResponsesView::show_page(Page page) {
-  const int index = static_cast<int>(page);
-  if (m_pages->isTabVisible(index)) m_pages->setCurrentIndex(index);
 }
 
 int ResponsesView::population_prompt() const { return m_populations->shown_prompt(); }

@@ -39,6 +39,7 @@ class ResponsesView final : public QWidget {
   void choose(AnswerChoice choice);
   void swap_sides();
   void show_page(Page page);
+  [[nodiscard]] Page page() const;
 
   void select_column(std::int64_t column);
   void move_by(std::int64_t columns) { select_column(m_selected + columns); }
@@ -73,11 +74,15 @@ class ResponsesView final : public QWidget {
   void show_single();
   void show_names();
   void show_ribbon();
+  // The bar speaks of the page in view.
+  void show_verdict();
+  void show_opening_page();
   void name_tabs();
 
   ResponseFilesPointer m_files;
   ResponsePairPointer m_pair;
   ResponsePairPointer m_shown;  // the pair, or one answer alone
+  PairSurveyPointer m_survey;
   PopulationPointer m_population;
   std::int64_t m_selected = -1;
   bool m_filling = false;
@@ -95,6 +100,7 @@ class ResponsesView final : public QWidget {
   PlotStack* m_plots = nullptr;
   QTabWidget* m_pages = nullptr;
   QTabWidget* m_side = nullptr;
+  QWidget* m_pair_side = nullptr;  // what is beside the pages: of the pair
   AnswerSetPanel* m_all = nullptr;
   PopulationPanel* m_populations = nullptr;
   ResponseFactPanel* m_facts = nullptr;
