@@ -39,7 +39,7 @@ PopulationPanel::PopulationPanel(QWidget* parent)
   m_table->setWordWrap(false);
   m_table->horizontalHeader()->setSectionResizeMode(PopulationModel::prompt,
                                                     QHeaderView::Interactive);
-  m_table->horizontalHeader()->resizeSection(PopulationModel::prompt, 150);
+  m_table->horizontalHeader()->resizeSection(PopulationModel::prompt, 90);
   auto* row = new QHBoxLayout;
   row->setContentsMargins(6, 0, 6, 2);
   row->setSpacing(8);
