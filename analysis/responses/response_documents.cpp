@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "analysis/compare/findings.h"
@@ -157,6 +158,12 @@ std::string quoted(const std::string& text) {
   return text.empty() ? "the end" : fmt::format("\"{}\"", escape_for_display(text));
 }
 
+// In percent; less than all is not rounded up to all.
+std::string share_text(double share) {
+  if (share < 0.999 || share >= 1.0) return fmt::format("{:.1f}%", 100.0 * share);
+  return fmt::format("{:.4f}%", std::min(100.0 * share, 99.9999));
+}
+
 }  // namespace
 
 Json response_json(const Response& response, bool steps) {
@@ -307,10 +314,10 @@ std::string comparison_text(const ResponseComparison& comparison) {
   }
   if (comparison.similarity) {
     const Similarity& s = *comparison.similarity;
-    out += fmt::format("  the texts {}, chrF {:.1f}%; the numbers in them {}\n",
-                       s.edit ? fmt::format("agree by {:.1f}% in characters", 100.0 * *s.edit)
+    out += fmt::format("  the texts {}, chrF {}; the numbers in them {}\n",
+                       s.edit ? fmt::format("agree by {} in characters", share_text(*s.edit))
                               : "are too long and too far apart to count their edits",
-                       100.0 * s.chrf, s.numbers_equal ? "are the same" : "differ");
+                       share_text(s.chrf), s.numbers_equal ? "are the same" : "differ");
   }
   if (comparison.drift.count > 0) {
     out += fmt::format("  drift over {} equal tokens: mean {:.4g}, largest {:.4g} at token {}\n",

@@ -7,6 +7,7 @@
 
 #include "analysis/import/response_file.h"
 #include "analysis/responses/response_compare.h"
+#include "analysis/responses/response_documents.h"
 #include "analysis/responses/response_lint.h"
 #include "analysis/responses/similarity.h"
 
@@ -225,6 +226,15 @@ TEST(LongTexts, AreComparedByCharacters) {
     ASSERT_TRUE(s.edit);
     EXPECT_DOUBLE_EQ(*s.edit, 1.0 - 2.0 / static_cast<double>(count));
   }
+}
+
+// One character of 20,000.
+TEST(LongTexts, OfWhichSomethingDiffersAreNotRoundedToAll) {
+  ResponseComparison c;
+  c.similarity = compare_texts("X" + std::string(19'999, 'a'), "Y" + std::string(19'999, 'a'));
+  EXPECT_THAT(comparison_text(c), HasSubstr("agree by 99.9950% in characters"));
+  c.similarity->edit = 1.0 - 1e-12;
+  EXPECT_THAT(comparison_text(c), HasSubstr("agree by 99.9999% in characters"));
 }
 
 // One character more at the front, one less at the end, and one replaced between. No fewer will do:
