@@ -46,7 +46,7 @@ std::string standing_of(const LocalSide& side, const std::vector<std::string>& c
   const bool exact = side.ranking.verdict == LocalVerdict::exact;
   if (names.size() == 1)
     return fmt::format("{} {} {}", side.name, exact ? "exactly" : "nearest to", names.front());
-  const std::string_view which = common.size() == 1 ? common.front() : "";
+  const std::string which = common.size() == 1 ? common.front() : std::string();
   return fmt::format(
       "{} only among {} that these numbers do not tell apart{}", side.name, names.size(),
       which.empty() ? fmt::format(" ({})", listed(names)) : fmt::format(", {} one of them", which));
