@@ -55,6 +55,19 @@ class Responses : public testing::Test {
     window.open_files(paths);
     ASSERT_TRUE(shown.wait(kPatience)) << window.last_error().toStdString();
   }
+  // Six samples a side: A says "red" each time, B "blue" but for once.
+  void open_populations() {
+    std::string a, b;
+    for (int i = 0; i < 6; ++i) {
+      a += chat_json({{"red", -0.5}}) + "\n";
+      b += chat_json({{i < 5 ? "blue" : "red", -0.5}}) + "\n";
+    }
+    QSignalSpy populated(&window, &MainWindow::population_shown);
+    open({write("a.jsonl", a), write("b.jsonl", b)});
+    if (populated.isEmpty()) {
+      ASSERT_TRUE(populated.wait(kPatience));
+    }
+  }
   void drop(const QStringList& paths) {
     QMimeData data;
     QList<QUrl> urls;

@@ -107,16 +107,7 @@ TEST_F(Responses, TheLegendOfTheMatrixIsNeverCut) {
 }
 
 TEST_F(Responses, ManySamplesAreTwoPopulations) {
-  std::string a, b;
-  for (int i = 0; i < 6; ++i) {
-    a += chat_json({{"red", -0.5}}) + "\n";
-    b += chat_json({{i < 5 ? "blue" : "red", -0.5}}) + "\n";
-  }
-  QSignalSpy populated(&window, &MainWindow::population_shown);
-  open({write("a.jsonl", a), write("b.jsonl", b)});
-  if (populated.isEmpty()) {
-    ASSERT_TRUE(populated.wait(kPatience));
-  }
+  open_populations();
   EXPECT_EQ(view().page(), ResponsesView::Page::population);  // samples: their test first
   EXPECT_EQ(view().verdict().summary().tier.toStdString(), "CHANGED");
   const auto& tests = part<TableView>(window, "population_table");

@@ -11,7 +11,7 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 
-#include "tests/ui/response_files.h"
+#include "tests/ui/responses_window.h"
 #include "tests/ui/synthetic_comparison.h"
 #include "ui/plots/logit_difference_plot.h"
 #include "ui/plots/margin_plot.h"
@@ -27,8 +27,6 @@
 
 namespace driftscope::ui {
 namespace {
-
-constexpr int kPatience = 30000;  // ms
 
 std::string said(const StepPlot& plot) {
   return plot.findChild<QWidget*>()->accessibleDescription().toStdString();
@@ -118,22 +116,7 @@ TEST(PictureSize, IsWhatIsAskedTimesTheScale) {
   EXPECT_THAT(large.error().message, testing::HasSubstr("10000 pixels"));
 }
 
-class ImportedWindow : public testing::Test {
- protected:
-  QString write(const char* name, const std::string& text) {
-    QFile file(m_folder.filePath(QLatin1String(name)));
-    EXPECT_TRUE(file.open(QIODevice::WriteOnly));
-    file.write(text.data(), static_cast<qint64>(text.size()));
-    return file.fileName();
-  }
-  void open(const QStringList& paths) {
-    QSignalSpy shown(&window, &MainWindow::responses_shown);
-    window.open_files(paths);
-    ASSERT_TRUE(shown.wait(kPatience)) << window.last_error().toStdString();
-  }
-  MainWindow window{nullptr};
-  QTemporaryDir m_folder;
-};
+class ImportedWindow : public Responses {};
 
 TEST_F(ImportedWindow, OneAnswerIsShownWithTheWayToASecond) {
   open({write("red.json", chat_json({{"It", -0.5, {{"So", -1.5}}}, {" is", -0.25}}))});
@@ -169,16 +152,7 @@ TEST_F(ImportedWindow, NamesAreElidedInTheMiddle) {
 }
 
 TEST_F(ImportedWindow, FiguresOfPopulationsAreSaved) {
-  std::string a, b;
-  for (int i = 0; i < 6; ++i) {
-    a += chat_json({{"red", -0.5}}) + "\n";
-    b += chat_json({{i < 5 ? "blue" : "red", -0.5}}) + "\n";
-  }
-  QSignalSpy populated(&window, &MainWindow::population_shown);
-  open({write("a.jsonl", a), write("b.jsonl", b)});
-  if (populated.isEmpty()) {
-    ASSERT_TRUE(populated.wait(kPatience));
-  }
+  open_populations();
   QSignalSpy asked(&window.responses(), &ResponsesView::save_populations_requested);
   auto* save = window.findChild<QPushButton*>(QStringLiteral("save_populations"));
   ASSERT_NE(save, nullptr);

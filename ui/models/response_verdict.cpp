@@ -183,6 +183,13 @@ VerdictSummary response_verdict(const ResponsePairView& pair) {
   return summary;
 }
 
+QString column_tool_tip(const ResponsePairView& pair, std::int64_t column) {
+  return QStringLiteral("<b>%1 %2</b><br>%3")
+      .arg(unit_name(pair.columns.unit))
+      .arg(column)
+      .arg(column_text(pair, column).toHtmlEscaped());
+}
+
 QString column_text(const ResponsePairView& pair, std::int64_t column) {
   const ResponseColumns& columns = pair.columns;
   if (column < 0 || column >= static_cast<std::int64_t>(columns.columns.size())) return {};

@@ -19,5 +19,7 @@ namespace driftscope::ui {
 [[nodiscard]] QString unit_name(ColumnUnit unit);
 // "A takes ‘x’ (−0.1), B ‘y’ (−0.2)" of one column; "A had ended" where nothing stands there.
 [[nodiscard]] QString column_text(const ResponsePairView& pair, std::int64_t column);
+// The same below the column's name, as rich text.
+[[nodiscard]] QString column_tool_tip(const ResponsePairView& pair, std::int64_t column);
 
 }  // namespace driftscope::ui

@@ -115,20 +115,31 @@ Result<Sheet> empty_sheet(const std::vector<const PlotInfo*>& chosen, const Verd
   return sheet;
 }
 
-void draw_header(QCPPainter& painter, const VerdictSummary& summary, int width,
-                 const Theme& theme) {
-  const QColor tier = summary.good           ? theme.good
-                      : summary.inconclusive ? theme.warning
-                                             : theme.divergence;
-  QFont bold = text_font(12);
+struct TierLine {
+  int width, height;  // of the picture, and of the line at its top
+  double points;      // of the tier, in bold
+};
+
+// The tier in its colour, and the headline behind it.
+void draw_tier_line(QCPPainter& painter, const VerdictSummary& summary, const TierLine& line,
+                    const Theme& theme) {
+  QFont bold = text_font(line.points);
   bold.setBold(true);
   painter.setFont(bold);
-  painter.setPen(tier);
-  painter.drawText(QRect(12, 6, width - 24, 22), Qt::AlignLeft | Qt::AlignVCenter, summary.tier);
+  painter.setPen(summary.good           ? theme.good
+                 : summary.inconclusive ? theme.warning
+                                        : theme.divergence);
+  const auto flags = Qt::AlignLeft | Qt::AlignVCenter;
+  painter.drawText(QRect(12, 6, line.width - 24, line.height), flags, summary.tier);
   const int shift = QFontMetrics(bold).horizontalAdvance(summary.tier) + 14;
   painter.setPen(theme.text);
-  painter.drawText(QRect(12 + shift, 6, width - 24 - shift, 22), Qt::AlignLeft | Qt::AlignVCenter,
+  painter.drawText(QRect(12 + shift, 6, line.width - 24 - shift, line.height), flags,
                    summary.headline);
+}
+
+void draw_header(QCPPainter& painter, const VerdictSummary& summary, int width,
+                 const Theme& theme) {
+  draw_tier_line(painter, summary, {.width = width, .height = 22, .points = 12}, theme);
   painter.setFont(text_font(9));
   painter.setPen(theme.muted);
   const QString cause =
@@ -145,18 +156,8 @@ void draw_header(QCPPainter& painter, const VerdictSummary& summary, int width,
 // A picture goes its own way: it says of what it is, and what was found.
 void draw_caption(QCPPainter& painter, const PopulationView& population, int row, int width,
                   const Theme& theme) {
-  const VerdictSummary verdict = population_verdict(population);
-  QFont bold = text_font(11);
-  bold.setBold(true);
-  painter.setFont(bold);
-  painter.setPen(verdict.good           ? theme.good
-                 : verdict.inconclusive ? theme.warning
-                                        : theme.divergence);
-  painter.drawText(QRect(12, 6, width - 24, 20), Qt::AlignLeft | Qt::AlignVCenter, verdict.tier);
-  const int shift = QFontMetrics(bold).horizontalAdvance(verdict.tier) + 14;
-  painter.setPen(theme.text);
-  painter.drawText(QRect(12 + shift, 6, width - 24 - shift, 20), Qt::AlignLeft | Qt::AlignVCenter,
-                   verdict.headline);
+  draw_tier_line(painter, population_verdict(population),
+                 {.width = width, .height = 20, .points = 11}, theme);
   painter.setFont(text_font(8.5));
   painter.setPen(theme.muted);
   const QString words = painter.fontMetrics().elidedText(population_caption(population, row),

@@ -31,13 +31,7 @@ void ResponsesView::show_single() {
   TokenRibbon ribbon = response_ribbon(shown->columns);
   ribbon.absent_b = tr("no second file: drop one here, or File > Add responses …");
   m_ribbons->set_ribbon(
-      std::move(ribbon),
-      [shown](std::int64_t column) {
-        return QStringLiteral("<b>%1 %2</b><br>%3")
-            .arg(unit_name(shown->columns.unit))
-            .arg(column)
-            .arg(column_text(*shown, column).toHtmlEscaped());
-      },
+      std::move(ribbon), [shown](std::int64_t column) { return column_tool_tip(*shown, column); },
       tr("The answer holds neither text nor tokens."));
   m_key->setText(shown->columns.unit == ColumnUnit::words
                      ? tr("the answer lists no tokens: pieces of its text stand for them")

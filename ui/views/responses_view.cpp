@@ -286,13 +286,7 @@ void ResponsesView::show_ribbon() {
     ribbon.items.front().text_a = tr("error");
   }
   m_ribbons->set_ribbon(
-      std::move(ribbon),
-      [pair](std::int64_t column) {
-        return QStringLiteral("<b>%1 %2</b><br>%3")
-            .arg(unit_name(pair->columns.unit))
-            .arg(column)
-            .arg(column_text(*pair, column).toHtmlEscaped());
-      },
+      std::move(ribbon), [pair](std::int64_t column) { return column_tool_tip(*pair, column); },
       tr("Neither answer holds text or tokens."));
   QStringList marks;
   const auto has = [&](ColumnState state) {
